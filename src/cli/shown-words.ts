@@ -1,0 +1,52 @@
+/**
+ * Shows the words of a user: in a sentence, and as a line that a shell reads back as the same
+ * words.
+ *
+ * Decides nothing about their meaning. Always: nothing that leaves here can move a cursor, change a
+ * colour or reorder a line of the terminal it is printed on.
+ */
+
+/** A word in a sentence is cut here: the sentence must stay one that a person reads. */
+export const MAX_SHOWN_LENGTH = 80;
+
+/**
+ * C0, DEL, C1, and the characters of Unicode that are invisible or turn the direction of writing.
+ */
+function unprintable(): RegExp {
+  // Made anew for each use: a global expression remembers where it stopped.
+  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+}
+
+/** The text with each unprintable character as its escape: `\n`, `\x1b`, `\u{202e}`. */
+export function escapeUnprintable(text: string): string {
+  return text.replace(unprintable(), (character) => {
+    if (character === "\n") return "\\n";
+    if (character === "\t") return "\\t";
+    const code = character.codePointAt(0) ?? 0;
+    const digits = code.toString(16);
+    return code < 0x100 ? `\\x${digits.padStart(2, "0")}` : `\\u{${digits}}`;
+  });
+}
+
+/** `"word"` for a sentence, cut when it is long. */
+export function showWord(word: string): string {
+  // A letter takes two units at most, and one letter more than the limit tells that it was passed.
+  const letters = Array.from(word.slice(0, MAX_SHOWN_LENGTH * 2 + 2));
+  const isLong = letters.length > MAX_SHOWN_LENGTH;
+  const shown = isLong ? `${letters.slice(0, MAX_SHOWN_LENGTH - 1).join("")}…` : word;
+  return `"${escapeUnprintable(shown)}"`;
+}
+
+/**
+ * One line that any POSIX shell splits into exactly these words, or undefined where that cannot be
+ * shown: an unprintable character, or one that stands for bytes that were lost.
+ */
+export function quoteForShell(words: readonly string[]): string | undefined {
+  const quoted = words.map((word) => {
+    // A leading `=` is a look-up in zsh.
+    if (/^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$/.test(word)) return word;
+    return `'${word.replaceAll("'", "'\\''")}'`;
+  });
+  const line = quoted.join(" ");
+  return unprintable().test(line) || line.includes("\uFFFD") ? undefined : line;
+}

@@ -1,0 +1,52 @@
+/**
+ * What happens to descriptors 1 and 2 of the command: inherited as they are, or copied through a pipe. Pure.
+ *
+ * Inherited unless somebody has to see the bytes (a log, `--quiet`, idleness). A terminal stays a terminal under
+ * `--log auto`, because a program behaves differently without one; `--log on` and `--quiet` are a person's word.
+ */
+import type { LogMode } from "./run-options.ts";
+
+export interface OutputFacts {
+  readonly log: LogMode;
+  readonly isQuiet: boolean;
+  readonly watchesIdle: boolean;
+  readonly isStdoutTerminal: boolean;
+  readonly isStderrTerminal: boolean;
+  /** Both descriptors are the same open file, as under cron or with `2>&1`. */
+  readonly isOneFile: boolean;
+}
+
+export type StreamName = "stdout" | "stderr" | "both";
+
+export interface OutputPlan {
+  /** Streams that go through a pipe, with the descriptors that they stand for. */
+  readonly copied: readonly { readonly name: StreamName; readonly descriptors: readonly number[] }[];
+  readonly keepsLog: boolean;
+}
+
+export function decideOutputPlan(facts: OutputFacts): OutputPlan {
+  const isForced = facts.log === "on" || facts.isQuiet;
+  const wantsBytes = isForced || facts.log === "auto" || facts.watchesIdle;
+  if (!wantsBytes) return { copied: [], keepsLog: false };
+  const isCopied = (isTerminal: boolean): boolean => isForced || !isTerminal;
+  const hasStdout = isCopied(facts.isStdoutTerminal);
+  const hasStderr = isCopied(facts.isStderrTerminal);
+  if (facts.log === "auto" && !isForced && !hasStdout) return decideIdleOnly(facts, hasStderr);
+  const keepsLog = facts.log !== "off";
+  if (facts.isOneFile && hasStdout) {
+    return { copied: [{ name: "both", descriptors: [1, 2] }], keepsLog };
+  }
+  return { copied: separate(hasStdout, hasStderr), keepsLog };
+}
+
+/** `auto` with a terminal as stdout keeps no log; a redirected stderr is still watched for idleness. */
+function decideIdleOnly(facts: OutputFacts, hasStderr: boolean): OutputPlan {
+  return { copied: separate(false, facts.watchesIdle && hasStderr), keepsLog: false };
+}
+
+function separate(hasStdout: boolean, hasStderr: boolean): OutputPlan["copied"] {
+  return [
+    ...(hasStdout ? [{ name: "stdout", descriptors: [1] } as const] : []),
+    ...(hasStderr ? [{ name: "stderr", descriptors: [2] } as const] : []),
+  ];
+}

@@ -1,0 +1,317 @@
+/**
+ * The course of one run as a pure machine: `decideNext(state, event, policy)` gives the next state and what is to be
+ * done. Knows no process, clock or descriptor; a run can be replayed from its events.
+ *
+ * Always true: the tree is asked to end before it is killed, except by a second request of the user; once killing has
+ * begun it goes on until the tree is empty or proven stuck; `finish` is the last action, and comes once.
+ */
+import type { LeftoverPolicy } from "./run-options.ts";
+import {
+  SIGCONT,
+  SIGHUP,
+  SIGINT,
+  SIGQUIT,
+  SIGTERM,
+  SIGTSTP,
+  SIGTTIN,
+  SIGTTOU,
+  SIGWINCH,
+} from "./signals.ts";
+
+export type CommandEnd =
+  | { readonly kind: "exited"; readonly code: number }
+  | { readonly kind: "signaled"; readonly signal: number };
+
+export type LimitName = "timeout" | "idle" | "not-after";
+
+/** What the main command does about INT, read from `/proc` at the moment of the keystroke. */
+export type InterruptHandling = "default" | "caught" | "ignored" | "unread";
+
+export type RunEvent =
+  | { readonly kind: "main-ended"; readonly end: CommandEnd }
+  | { readonly kind: "main-stopped"; readonly signal: number }
+  | {
+      readonly kind: "signal-received";
+      readonly signal: number;
+      readonly interrupt: InterruptHandling;
+      readonly isTerminalGone: boolean;
+    }
+  | { readonly kind: "limit-reached"; readonly limit: LimitName }
+  | { readonly kind: "grace-over" }
+  | { readonly kind: "members-left" }
+  | { readonly kind: "tree-empty" }
+  | { readonly kind: "tree-stuck" }
+  | { readonly kind: "output-ended" };
+
+/** Why a signal was sent; stored in the record. */
+export type SignalReason =
+  | "forwarded"
+  | "hung-up"
+  | "limit"
+  | "leftover"
+  | "grace-over"
+  | "second-request";
+
+export type RunAction =
+  | { readonly kind: "signal-main"; readonly signal: number; readonly why: SignalReason }
+  | {
+      readonly kind: "signal-tree";
+      readonly signal: number;
+      readonly why: SignalReason;
+      /** CONT afterwards, so that a stopped process can act on it. */
+      readonly continues: boolean;
+    }
+  | { readonly kind: "kill-tree"; readonly why: SignalReason }
+  | { readonly kind: "start-grace"; readonly graceMs: number }
+  | { readonly kind: "stop-self"; readonly signal: number }
+  | { readonly kind: "tell-interrupt-ignored" }
+  | { readonly kind: "look-at-tree" }
+  | { readonly kind: "note-leftovers" }
+  | { readonly kind: "end-output"; readonly isPatient: boolean }
+  | { readonly kind: "finish" };
+
+export interface RunPolicy {
+  readonly hasTerminal: boolean;
+  /** `--kill-after` as given on the line; undefined: only watchdog's own requests escalate. */
+  readonly killAfterMs: number | undefined;
+  readonly defaultGraceMs: number;
+  readonly limitSignal: number;
+  readonly leftovers: LeftoverPolicy;
+}
+
+/** Who asked the run to end, first one wins: the reason of outcome `stopped`. */
+export type StopRequest = "terminated" | "interrupted" | "quit" | "hung-up";
+
+export interface RunState {
+  /** running → (asked) → killing; `delivering`: the tree is gone, output is on its way to its reader. */
+  readonly phase: "running" | "delivering" | "finished";
+  readonly end: CommandEnd | undefined;
+  readonly limit: LimitName | undefined;
+  readonly stop: StopRequest | undefined;
+  /** Keys or hang-ups that the kernel delivered itself: they count only if the command died of them. */
+  readonly seen: readonly number[];
+  readonly isAsked: boolean;
+  readonly isKilling: boolean;
+  readonly hasGrace: boolean;
+  readonly isStuck: boolean;
+  readonly hasLeftovers: boolean;
+  readonly ignoredInterrupts: number;
+}
+
+export interface Step {
+  readonly state: RunState;
+  readonly actions: readonly RunAction[];
+}
+
+export const FIRST_STATE: RunState = {
+  phase: "running",
+  end: undefined,
+  limit: undefined,
+  stop: undefined,
+  seen: [],
+  isAsked: false,
+  isKilling: false,
+  hasGrace: false,
+  isStuck: false,
+  hasLeftovers: false,
+  ignoredInterrupts: 0,
+};
+
+export function decideNext(state: RunState, event: RunEvent, policy: RunPolicy): Step {
+  if (state.phase === "finished") return { state, actions: [] };
+  switch (event.kind) {
+    case "main-ended":
+      return { state: { ...state, end: event.end }, actions: [{ kind: "look-at-tree" }] };
+    case "main-stopped":
+      return decideStopped(state, event.signal, policy);
+    case "signal-received":
+      return state.phase === "delivering"
+        ? decideSignalWhileDelivering(state, event)
+        : decideSignal(state, event, policy);
+    case "limit-reached":
+      return decideLimit(state, event.limit, policy);
+    case "grace-over":
+      return state.phase === "running" ? kill(state, "grace-over") : { state, actions: [] };
+    case "members-left":
+      return decideMembersLeft(state, policy);
+    case "tree-empty":
+      return deliver(state, true);
+    case "tree-stuck":
+      return deliver({ ...state, isStuck: true }, false);
+    case "output-ended":
+      return finish(state);
+  }
+}
+
+function decideStopped(state: RunState, signal: number, policy: RunPolicy): Step {
+  const isJobControl = signal === SIGTSTP || signal === SIGTTIN || signal === SIGTTOU;
+  if (!policy.hasTerminal || !isJobControl) return { state, actions: [] };
+  return { state, actions: [{ kind: "stop-self", signal }] };
+}
+
+type SignalEvent = Extract<RunEvent, { kind: "signal-received" }>;
+
+function decideSignal(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
+  switch (event.signal) {
+    case SIGTERM:
+      return decideTermination(state, policy, "terminated", []);
+    case SIGINT:
+    case SIGQUIT:
+      return policy.hasTerminal
+        ? decideKeystroke(state, event, policy)
+        : decideInterruption(state, event.signal, policy);
+    case SIGHUP:
+      return decideHangUp(state, event.isTerminalGone, policy);
+    case SIGWINCH:
+      // In the shared group the kernel has told the command already.
+      return policy.hasTerminal ? { state, actions: [] } : forward(state, SIGWINCH);
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+      return policy.hasTerminal ? { state, actions: [] } : forward(state, event.signal);
+    default:
+      return forward(state, event.signal);
+  }
+}
+
+function forward(state: RunState, signal: number): Step {
+  return { state, actions: [{ kind: "signal-main", signal, why: "forwarded" }] };
+}
+
+/** The first request asks the whole tree, once; the next one, whoever asked before, kills it. */
+function decideTermination(
+  state: RunState,
+  policy: RunPolicy,
+  stop: StopRequest,
+  before: readonly RunAction[],
+): Step {
+  const stopped = { ...state, stop: state.stop ?? stop };
+  if (state.isAsked) return kill(stopped, "second-request");
+  const why = stop === "hung-up" ? "hung-up" : "forwarded";
+  const ask: RunAction = { kind: "signal-tree", signal: SIGTERM, why, continues: false };
+  return withGraceIfGiven({ ...stopped, isAsked: true }, policy, [...before, ask]);
+}
+
+/** INT or QUIT without a terminal: passed on to everybody each time, as the kernel would to a group. */
+function decideInterruption(state: RunState, signal: number, policy: RunPolicy): Step {
+  const stop = signal === SIGINT ? "interrupted" : "quit";
+  const ask: RunAction = { kind: "signal-tree", signal, why: "forwarded", continues: false };
+  return withGraceIfGiven({ ...state, stop: state.stop ?? stop }, policy, [ask]);
+}
+
+/** Ctrl-C or Ctrl-\ : the kernel has told the whole group; here only the commands that cannot hear it matter. */
+function decideKeystroke(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
+  const seen = { ...state, seen: [...state.seen, event.signal].slice(-MOST_SEEN) };
+  if (state.end !== undefined) return decideTermination(seen, policy, "interrupted", []);
+  if (event.signal !== SIGINT || event.interrupt !== "ignored") return { state: seen, actions: [] };
+  if (state.ignoredInterrupts > 0) {
+    return kill({ ...seen, stop: state.stop ?? "interrupted" }, "second-request");
+  }
+  return {
+    state: { ...seen, ignoredInterrupts: 1 },
+    actions: [{ kind: "tell-interrupt-ignored" }],
+  };
+}
+
+/** How many keystrokes are remembered: only which signals they were matters. */
+const MOST_SEEN = 8;
+
+function decideHangUp(state: RunState, isTerminalGone: boolean, policy: RunPolicy): Step {
+  const tell: RunAction = { kind: "signal-main", signal: SIGHUP, why: "forwarded" };
+  const seen = { ...state, seen: [...state.seen, SIGHUP].slice(-MOST_SEEN) };
+  if (!policy.hasTerminal || !isTerminalGone) return { state: seen, actions: [tell] };
+  // A dying session sends more than one HUP: only the first counts as a request.
+  if (state.stop !== undefined) return { state: seen, actions: [] };
+  return decideTermination(seen, policy, "hung-up", [tell]);
+}
+
+function withGraceIfGiven(state: RunState, policy: RunPolicy, actions: readonly RunAction[]): Step {
+  if (policy.killAfterMs === undefined) return { state, actions };
+  return startGrace(state, policy.killAfterMs, actions);
+}
+
+function startGrace(state: RunState, graceMs: number, actions: readonly RunAction[]): Step {
+  if (state.hasGrace) return { state, actions };
+  return {
+    state: { ...state, hasGrace: true },
+    actions: [...actions, { kind: "start-grace", graceMs }],
+  };
+}
+
+function decideLimit(state: RunState, limit: LimitName, policy: RunPolicy): Step {
+  if (state.limit !== undefined) return { state, actions: [] };
+  const limited = { ...state, limit };
+  if (state.phase === "delivering") return finish(limited);
+  if (state.isKilling) return { state: limited, actions: [] };
+  const ask: RunAction = {
+    kind: "signal-tree",
+    signal: policy.limitSignal,
+    why: "limit",
+    continues: true,
+  };
+  const graceMs = policy.killAfterMs ?? policy.defaultGraceMs;
+  return startGrace({ ...limited, isAsked: true }, graceMs, [ask]);
+}
+
+/** The main command has ended, members live. A limit asks for the whole tree, whatever the policy. */
+function decideMembersLeft(state: RunState, policy: RunPolicy): Step {
+  if (state.phase !== "running" || state.end === undefined || state.hasLeftovers) {
+    return { state, actions: [] };
+  }
+  const left = { ...state, hasLeftovers: true };
+  const note: RunAction = { kind: "note-leftovers" };
+  if (state.isKilling) return { state: left, actions: [note] };
+  if (policy.leftovers === "wait") return { state: left, actions: [note] };
+  if (policy.leftovers === "leave" && state.limit === undefined) {
+    const delivered = deliver(left, true);
+    return { state: delivered.state, actions: [note, ...delivered.actions] };
+  }
+  const graceMs = policy.killAfterMs ?? policy.defaultGraceMs;
+  if (state.isAsked) return startGrace(left, graceMs, [note]);
+  const ask: RunAction = { kind: "signal-tree", signal: SIGTERM, why: "leftover", continues: true };
+  return startGrace({ ...left, isAsked: true }, graceMs, [note, ask]);
+}
+
+function kill(state: RunState, why: SignalReason): Step {
+  if (state.isKilling) return { state, actions: [] };
+  return { state: { ...state, isKilling: true, isAsked: true }, actions: [{ kind: "kill-tree", why }] };
+}
+
+/** Whoever asks now means the wrapper itself: the command is gone, only its reader is slow. */
+function decideSignalWhileDelivering(state: RunState, event: SignalEvent): Step {
+  const stops: readonly number[] = [SIGTERM, SIGINT, SIGQUIT, SIGHUP];
+  return stops.includes(event.signal) ? finish(state) : { state, actions: [] };
+}
+
+/** Output of a command that ended by itself is waited for; that of one that was made to end only for a moment. */
+function deliver(state: RunState, isEmpty: boolean): Step {
+  if (state.phase !== "running") return { state, actions: [] };
+  const wasForced = state.isKilling || state.limit !== undefined || state.stop !== undefined;
+  return {
+    state: { ...state, phase: "delivering" },
+    actions: [{ kind: "end-output", isPatient: isEmpty && !wasForced }],
+  };
+}
+
+function finish(state: RunState): Step {
+  return { state: { ...state, phase: "finished" }, actions: [{ kind: "finish" }] };
+}
+
+/** The signals that are handled at all; those that were ignored at the start stay ignored. */
+export const HANDLED_SIGNALS: readonly number[] = [
+  SIGHUP,
+  SIGINT,
+  SIGQUIT,
+  SIGTERM,
+  SIGTSTP,
+  SIGTTIN,
+  SIGTTOU,
+  SIGCONT,
+  SIGWINCH,
+  10,
+  12,
+  14,
+  26,
+  27,
+  29,
+];

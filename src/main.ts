@@ -1,0 +1,74 @@
+/**
+ * The front door: the real arguments, processes and clocks meet here, and nothing is decided. The only file that leaves
+ * the process.
+ */
+import { cutCommandLine } from "./cli/command-line.ts";
+import { renderError } from "./cli/render-error.ts";
+import { OPTION_VARIABLES } from "./cli/variables-table.ts";
+import { WatchdogError } from "./core/errors.ts";
+import type { Leaving } from "./core/outcome.ts";
+import { readInheritance } from "./os/inheritance.ts";
+import { leaveBySignal, leaveWithStatus } from "./os/leave.ts";
+import { say, writeAnswer } from "./os/say.ts";
+import { keepCommand } from "./run/keep.ts";
+import { runCommand } from "./run/run-command.ts";
+
+declare const WATCHDOG_VERSION: string;
+declare const WATCHDOG_COMMIT: string;
+
+const build = { version: WATCHDOG_VERSION, commit: WATCHDOG_COMMIT };
+const workerUrls = {
+  copy: new URL("./output/copy-worker.ts", import.meta.url),
+  log: new URL("./output/log-worker.ts", import.meta.url),
+};
+const OK: Leaving = { kind: "status", code: 0 };
+const BUG: Leaving = { kind: "status", code: 125 };
+
+async function main(): Promise<Leaving> {
+  const inherited = readInheritance();
+  const words = process.argv.slice(2);
+  const cut = cutCommandLine(words, process.env);
+  switch (cut.kind) {
+    case "version":
+      writeAnswer(`watchdog ${build.version} (${build.commit})\n`);
+      return OK;
+    case "help": {
+      const { renderHelpOf } = await import("./cli/commands.ts");
+      writeAnswer(await renderHelpOf(cut.topic));
+      return OK;
+    }
+    case "keep":
+      keepCommand({
+        argv: inherited.words.slice(cut.commandAt),
+        inherited,
+        output: cut.options.outputPath,
+        stateDir: cut.options.stateDir,
+      });
+      return OK;
+    case "run":
+      return runCommand({
+        options: cut.options,
+        argv: inherited.words.slice(cut.commandAt),
+        inherited,
+        optionVariables: OPTION_VARIABLES,
+        build,
+        workerUrls,
+      });
+  }
+}
+
+function report(error: unknown): Leaving {
+  if (error instanceof WatchdogError) {
+    say(renderError(error).trimEnd());
+    return { kind: "status", code: error.exitStatus };
+  }
+  say(`watchdog: bug: ${error instanceof Error ? error.message : String(error)}`);
+  return BUG;
+}
+
+function leave(leaving: Leaving): never {
+  if (leaving.kind === "signal") return leaveBySignal(leaving.signal);
+  return leaveWithStatus(leaving.code);
+}
+
+main().then(leave, (error: unknown) => leave(report(error)));

@@ -1,0 +1,148 @@
+/**
+ * `/proc` of one process (proc(5)), read and nothing more. A process that is gone reads as `undefined`; so does
+ * what may not be read. Nothing here reads `/proc/PID/environ` or `cmdline` of others on the hot path: those take the
+ * other's memory lock and can hang.
+ */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+
+/** One line of `/proc/PID/stat`, the fields that are used. Ticks are of 1/100 s. */
+export interface ProcessStat {
+  readonly pid: number;
+  /** The state letter: R S D T t Z X I. */
+  readonly state: string;
+  readonly ppid: number;
+  readonly groupId: number;
+  readonly sessionId: number;
+  /** utime + stime of the process itself. */
+  readonly ownTicks: number;
+  /** The same of its children that it has waited for. */
+  readonly waitedTicks: number;
+  /** Since boot; with the pid the identity of a process, as far as 10 ms allow. */
+  readonly startTicks: number;
+}
+
+/** Length of a clock tick, in milliseconds: USER_HZ is 100 on every Linux that Bun runs on. */
+export const TICK_MS = 10;
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return undefined; // ENOENT, ESRCH: the process is gone. EACCES: not ours to read. Both are "unread".
+  }
+}
+
+/** Parses a stat line. The name in brackets may hold anything, brackets and newlines too: cut at the last one. */
+export function parseStat(pid: number, line: string): ProcessStat | undefined {
+  const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
+  if (fields.length < 20) return undefined;
+  const field = (index: number): number => Number(fields[index]);
+  return {
+    pid,
+    state: fields[0] ?? "?",
+    ppid: field(1),
+    groupId: field(2),
+    sessionId: field(3),
+    ownTicks: field(11) + field(12),
+    waitedTicks: field(13) + field(14),
+    startTicks: field(19),
+  };
+}
+
+export function readStat(pid: number): ProcessStat | undefined {
+  const line = readText(`/proc/${pid}/stat`);
+  return line === undefined ? undefined : parseStat(pid, line);
+}
+
+/** The direct children of a process, from `/proc/PID/task/TID/children` (CONFIG_PROC_CHILDREN). */
+export function readChildren(pid: number | "self"): number[] {
+  const children: number[] = [];
+  let tasks: string[];
+  try {
+    tasks = readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return children; // ENOENT: gone; its children belong to somebody else now
+  }
+  for (const task of tasks) {
+    for (const word of (readText(`/proc/${pid}/task/${task}/children`) ?? "").split(" ")) {
+      if (word !== "") children.push(Number(word));
+    }
+  }
+  return children;
+}
+
+/** Whether this kernel has `children` files at all; without them emptiness cannot be proven. */
+export function canReadChildren(): boolean {
+  return readText(`/proc/self/task/${process.pid}/children`) !== undefined;
+}
+
+/**
+ * The command line for people: arguments joined by blanks, control characters escaped, cut to `limit` characters.
+ * A process in state D keeps its short name: its memory lock may be stuck, and `cmdline` would wait for it.
+ */
+export function readCommand(pid: number, limit = 200): string {
+  const isStuck = readStat(pid)?.state === "D";
+  const raw = (isStuck ? undefined : readText(`/proc/${pid}/cmdline`))?.replace(/\0+$/, "").replaceAll("\0", " ");
+  const name = raw === undefined || raw === "" ? `[${readName(pid)}]` : raw;
+  const text = Buffer.from(name, "latin1").toString("utf8");
+  const shown = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => escapeControl(c));
+  return shown.length > limit ? `${shown.slice(0, limit)}…` : shown;
+}
+
+function escapeControl(character: string): string {
+  return `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`;
+}
+
+function readName(pid: number): string {
+  return readText(`/proc/${pid}/comm`)?.trimEnd() ?? "gone";
+}
+
+/** Masks of ignored, blocked and caught signals; undefined if the process is gone. */
+export interface SignalMasks {
+  readonly ignored: bigint;
+  readonly blocked: bigint;
+  readonly caught: bigint;
+}
+
+export function readSignalMasks(pid: number | "self"): SignalMasks | undefined {
+  const status = readText(`/proc/${pid}/status`);
+  if (status === undefined) return undefined;
+  const mask = (name: string): bigint =>
+    BigInt(`0x${new RegExp(`^${name}:\\s*([0-9a-f]+)`, "m").exec(status)?.[1] ?? "0"}`);
+  return { ignored: mask("SigIgn"), blocked: mask("SigBlk"), caught: mask("SigCgt") };
+}
+
+/** Bytes read and written by system calls (`rchar` + `wchar`), of the process and of children it waited for. */
+export function readIoBytes(pid: number): number | undefined {
+  const text = readText(`/proc/${pid}/io`);
+  if (text === undefined) return undefined;
+  const field = (name: string): number =>
+    Number(new RegExp(`^${name}: (\\d+)`, "m").exec(text)?.[1] ?? 0);
+  return field("rchar") + field("wchar");
+}
+
+/** The path of the program that a process runs; undefined if gone or not ours to see. */
+export function readProgram(pid: number | "self"): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return undefined; // ENOENT: gone or a kernel thread. EACCES: not ours to read.
+  }
+}
+
+/**
+ * The environment as its raw entries. Empty while the process is inside exec, and overwritten by programs that set
+ * their title, so an absent variable proves nothing.
+ */
+export function readEnvironment(pid: number): string[] | undefined {
+  const text = readText(`/proc/${pid}/environ`);
+  return text === undefined || text === "" ? undefined : text.split("\0");
+}
+
+/** The soft limit of open files of a process; undefined if it cannot be read. */
+export function readOpenFilesLimit(pid: number): bigint | undefined {
+  const text = readText(`/proc/${pid}/limits`);
+  const soft = /^Max open files\s+(\d+|unlimited)/m.exec(text ?? "")?.[1];
+  if (soft === undefined) return undefined;
+  return soft === "unlimited" ? 0xffff_ffff_ffff_ffffn : BigInt(soft);
+}

@@ -1,0 +1,60 @@
+/**
+ * watchdog's own lines: to standard error, whole or not at all, and never waiting. The descriptor is the caller's: its
+ * O_NONBLOCK flag is left alone, so a line goes out only when `poll` says that there is room; what does not fit is
+ * dropped and counted, because a stalled reader must never hold up a signal, a limit or a kill.
+ */
+import { writeSync } from "node:fs";
+import { POLLOUT, sys } from "./sys.ts";
+
+const STDERR = 2;
+const STDOUT = 1;
+/** poll(2) promises room for this much in a pipe, no more. */
+const ROOM_BYTES = 4096;
+
+let dropped = 0;
+
+/** Lines that had no room so far. */
+export function droppedLines(): number {
+  return dropped;
+}
+
+/** Writes `watchdog: <text>` lines; control characters of foreign words were escaped by whoever rendered them. */
+export function say(text: string): void {
+  const bytes = Buffer.from(`${text}\n`).subarray(0, ROOM_BYTES);
+  if (!hasRoom()) {
+    dropped += 1;
+    return;
+  }
+  try {
+    writeSync(STDERR, bytes);
+  } catch {
+    dropped += 1; // EPIPE, EIO, EAGAIN, EBADF: nobody reads; there is no other place to tell it
+  }
+}
+
+function hasRoom(): boolean {
+  try {
+    const ready: number[] = [];
+    return sys.poll([[STDERR, POLLOUT]], 0, ready) > 0 && ((ready[0] ?? 0) & POLLOUT) !== 0;
+  } catch {
+    return true; // os.no-ffi: nothing to ask; a blocking write is the documented degraded way
+  }
+}
+
+/** The answer of a command other than `run`, to standard output; all of it, waiting for the reader. */
+export function writeAnswer(text: string): void {
+  const bytes = Buffer.from(text);
+  let offset = 0;
+  while (offset < bytes.length) {
+    try {
+      offset += writeSync(STDOUT, bytes, offset);
+    } catch (error) {
+      if (!isAgain(error)) return; // EPIPE: the reader has had enough
+      sys.poll([[STDOUT, POLLOUT]], -1, []);
+    }
+  }
+}
+
+function isAgain(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EAGAIN";
+}

@@ -1,0 +1,38 @@
+/**
+ * Signals that come to watchdog itself. A signal that was ignored at the start stays ignored (nohup): it gets no handler, so
+ * it is neither acted on nor passed on.
+ */
+import { maskHolds, nameSignal } from "../core/signals.ts";
+import { stopBySignal } from "./leave.ts";
+
+const installed = new Map<number, () => void>();
+
+function eventOf(signal: number): NodeJS.Signals {
+  return `SIG${nameSignal(signal)}` as NodeJS.Signals;
+}
+
+/** Handlers run on the main loop, in the order of arrival; while it is blocked they queue up. */
+export function handleSignals(
+  signals: readonly number[],
+  ignored: bigint,
+  onSignal: (signal: number) => void,
+): void {
+  for (const signal of signals) {
+    if (maskHolds(ignored, signal)) continue;
+    const handler = (): void => onSignal(signal);
+    installed.set(signal, handler);
+    process.on(eventOf(signal), handler);
+  }
+}
+
+/**
+ * Stops this process by the given signal, so that the shell sees what it would have seen from the command; returns
+ * when it was continued. The handler is taken away for that time, because only the default action stops.
+ */
+export function stopAs(signal: number): void {
+  const handler = installed.get(signal);
+  if (handler === undefined) return; // ignored from the start: the shell does not expect us to stop
+  process.off(eventOf(signal), handler);
+  stopBySignal(signal);
+  process.on(eventOf(signal), handler);
+}

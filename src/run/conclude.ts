@@ -1,0 +1,66 @@
+/**
+ * The end of a run: names what is left, decides the outcome, tells it on stderr where a person must know, writes the record.
+ */
+import { decideOutcome, type Leaving, type Outcome } from "../core/outcome.ts";
+import type { RunState } from "../core/run-machine.ts";
+import type { NamedProcess } from "../core/run-record.ts";
+import { say } from "../os/say.ts";
+import { nameProcesses, type Tree } from "../tree/tree.ts";
+import type { Course } from "./course.ts";
+import { forgetKept } from "./kept-registry.ts";
+import { messages } from "./messages.ts";
+import type { RunOutput } from "./output.ts";
+import { recordOfEnded, writeRecord } from "./record.ts";
+
+export interface EndedRun {
+  readonly course: Course;
+  readonly main: number;
+  readonly output: RunOutput;
+  readonly tree: Tree;
+  readonly state: RunState;
+}
+
+export function conclude(run: EndedRun): Leaving {
+  const { course, state, output } = run;
+  const { successExitCodes, isQuiet } = course.options;
+  const outcome = decideOutcome({ ...state, successExitCodes });
+  const kept = nameProcesses(run.tree.kept());
+  const leftAlone = nameProcesses(run.tree.leftAlone());
+  if (!(isQuiet && outcome.name === "ok")) tell(run, outcome, leftAlone);
+  const record = recordOfEnded(course, run.main, {
+    outcome,
+    end: state.end,
+    endedLeftovers: endsLeftovers(run),
+    kept,
+    leftAlone,
+    output: output.summary(),
+    log: output.logSummary(),
+  });
+  writeRecord(course.options.resultFile, record);
+  forgetKept(course.stateDirectory, course.identity.runId);
+  return outcome.leaving;
+}
+
+/** Whether watchdog ended what was left, or waited for it, or left it. */
+function endsLeftovers({ course, state }: EndedRun): boolean {
+  if (course.options.leftovers === "kill") return true;
+  return state.isKilling || state.limit !== undefined;
+}
+
+function tell(run: EndedRun, outcome: Outcome, leftAlone: readonly NamedProcess[]): void {
+  const { course, state } = run;
+  const { unsignalable } = course.ledger;
+  if (state.limit !== undefined) say(messages.limitReached(outcome, course.options));
+  tellLeftovers(run);
+  if (state.isStuck || unsignalable.length > 0) say(messages.notSignalable(unsignalable));
+  if (leftAlone.length > 0) say(messages.leftAlone(leftAlone));
+  for (const line of run.output.troubles()) say(line);
+}
+
+function tellLeftovers(run: EndedRun): void {
+  const { course } = run;
+  const left = course.ledger.leftovers(true);
+  if (left.length === 0) return;
+  if (endsLeftovers(run)) return say(messages.leftoversEnded(left));
+  if (course.options.leftovers === "leave") say(messages.leftoversLeft(left));
+}

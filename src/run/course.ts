@@ -1,0 +1,55 @@
+/**
+ * The course of a run: what every step of it needs, made before anything is started.
+ */
+import { WatchdogError } from "../core/errors.ts";
+import type { RunOptions } from "../core/run-options.ts";
+import type { RunRecord } from "../core/run-record.ts";
+import type { Inheritance } from "../os/inheritance.ts";
+import { say } from "../os/say.ts";
+import { openStateDirectory, resolveStateDirectory } from "../os/state-dir.ts";
+import type { WorkerUrls } from "../output/copy.ts";
+import { makeIdentity, type RunIdentity } from "./identity.ts";
+import { RunLedger } from "./ledger.ts";
+import { messages } from "./messages.ts";
+
+export interface RunRequest {
+  readonly options: RunOptions;
+  readonly argv: readonly Uint8Array[];
+  readonly inherited: Inheritance;
+  /** Names of variables that stand for options: the command does not get them. */
+  readonly optionVariables: readonly string[];
+  readonly build: RunRecord["watchdog"];
+  readonly workerUrls: WorkerUrls;
+}
+
+export interface Course {
+  readonly request: RunRequest;
+  readonly options: RunOptions;
+  readonly identity: RunIdentity;
+  readonly ledger: RunLedger;
+  readonly stateDirectory: string;
+  /** Whether the state directory can be written; without it there is no log. */
+  readonly hasState: boolean;
+}
+
+/** @throws WatchdogError "state.refused": a person must change something, and nothing was started */
+export function prepareCourse(request: RunRequest): Course {
+  const identity = makeIdentity(request.options.name, request.argv);
+  const ledger = new RunLedger(identity.startedAt);
+  const stateDirectory = resolveStateDirectory(request.options.stateDir);
+  const hasState = checkState(stateDirectory, ledger);
+  return { request, options: request.options, identity, ledger, stateDirectory, hasState };
+}
+
+/** Without a lease the state directory carries only the log: trouble with it is told, and the job runs. */
+function checkState(path: string, ledger: RunLedger): boolean {
+  try {
+    openStateDirectory(path);
+    return true;
+  } catch (error) {
+    if (!(error instanceof WatchdogError) || error.code !== "state.unusable") throw error;
+    say(messages.noLog(error.message));
+    ledger.noteDegraded("state-unusable");
+    return false;
+  }
+}

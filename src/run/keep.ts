@@ -1,0 +1,131 @@
+/**
+ * `watchdog keep -- COMMAND`: starts something that is meant to outlive the job, registers it with every run around it, and
+ * returns at once. The command gets a session of its own, `/dev/null` as standard input, and none of the run's
+ * cookies, so that nobody ever takes it for a leftover or a survivor.
+ *
+ * Its output goes to `--output FILE`; without that, a descriptor that is a pipe or a terminal becomes `/dev/null`,
+ * because its other end goes away with the run; a file stays as it is.
+ */
+import { randomBytes } from "node:crypto";
+import { constants, fstatSync, openSync } from "node:fs";
+import { WatchdogError } from "../core/errors.ts";
+import type { Inheritance } from "../os/inheritance.ts";
+import { readStat } from "../os/proc.ts";
+import { type Redirection, spawnProcess } from "../os/spawn.ts";
+import { openStateDirectory, resolveStateDirectory } from "../os/state-dir.ts";
+import { nameErrno } from "../os/sys.ts";
+import { splitRunPath, valueOf } from "./environment.ts";
+import { KEPT_VARIABLE, registerKept } from "./kept-registry.ts";
+
+export interface KeepRequest {
+  readonly argv: readonly Uint8Array[];
+  readonly inherited: Inheritance;
+  readonly output: string | undefined;
+  readonly stateDir: string | undefined;
+}
+
+/** Variables that tie a process to its run. */
+const TIES = [
+  "WATCHDOG_RUN_ID",
+  "WATCHDOG_RUN_PATH",
+  "WATCHDOG_JOB",
+  "WATCHDOG_DEADLINE",
+  "WATCHDOG_ATTEMPT",
+  "WATCHDOG_LEASE",
+  "WATCHDOG_GENERATION",
+  "WATCHDOG_PROGRESS",
+  KEPT_VARIABLE,
+];
+
+/**
+ * @returns when the command has started
+ * @throws WatchdogError spawn.* if it cannot be started, keep.unregistered if the run could not be told
+ */
+export function keepCommand(request: KeepRequest): void {
+  const { inherited } = request;
+  const runIds = splitRunPath(valueOf(inherited.environment, "WATCHDOG_RUN_PATH"));
+  const asked = request.stateDir ?? valueOf(inherited.environment, "WATCHDOG_STATE_DIR");
+  const stateDirectory = resolveStateDirectory(asked);
+  const token = randomBytes(16).toString("hex");
+  register(stateDirectory, runIds, { token, identity: "" });
+  const result = spawnProcess(
+    {
+      argv: request.argv,
+      environment: untie(inherited.environment, token),
+      group: "own-session",
+      redirections: redirect(request.output),
+    },
+    inherited,
+  );
+  if (result.kind === "refused") throw refuse(request.argv, result.because, result.errorNumber);
+  const startTicks = readStat(result.pid)?.startTicks;
+  register(stateDirectory, runIds, { token, identity: `${result.pid}@${startTicks ?? 0}` });
+}
+
+function register(
+  stateDirectory: string,
+  runIds: readonly string[],
+  entry: { token: string; identity: string },
+): void {
+  if (runIds.length === 0) return; // outside any run there is nobody to tell
+  try {
+    openStateDirectory(stateDirectory);
+    for (const runId of runIds) registerKept(stateDirectory, runId, entry);
+  } catch (cause) {
+    if (cause instanceof WatchdogError) throw cause;
+    const text = cause instanceof Error ? cause.message : String(cause);
+    throw new WatchdogError("keep.unregistered", `the run could not be told: ${text}`, { cause });
+  }
+}
+
+function untie(environment: readonly Uint8Array[], token: string): Uint8Array[] {
+  const ties = TIES.map((name) => `${name}=`);
+  const free = environment.filter((entry) => {
+    const text = Buffer.from(entry).toString("latin1");
+    return !ties.some((tie) => text.startsWith(tie));
+  });
+  return [...free, new TextEncoder().encode(`${KEPT_VARIABLE}=${token}`)];
+}
+
+function redirect(output: string | undefined): Redirection[] {
+  const nowhere = openSync("/dev/null", constants.O_RDWR);
+  const sink = output === undefined ? undefined : openOutput(output);
+  const targets = [1, 2].flatMap((target): Redirection[] => {
+    if (sink !== undefined) return [{ target, source: sink }];
+    return endsWithRun(target) ? [{ target, source: nowhere }] : [];
+  });
+  return [{ target: 0, source: nowhere }, ...targets];
+}
+
+function openOutput(path: string): number {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND, 0o666);
+  } catch (cause) {
+    const text = cause instanceof Error ? cause.message : String(cause);
+    throw new WatchdogError("keep.unregistered", `--output ${path} cannot be opened: ${text}`, {
+      cause,
+    });
+  }
+}
+
+function endsWithRun(fd: number): boolean {
+  try {
+    const kind = fstatSync(fd);
+    return kind.isFIFO() || kind.isCharacterDevice() || kind.isSocket();
+  } catch {
+    return true; // EBADF: closed; the command gets /dev/null there
+  }
+}
+
+function refuse(
+  argv: readonly Uint8Array[],
+  because: "not-found" | "not-executable" | "system",
+  errorNumber: number,
+): WatchdogError {
+  const name = Buffer.from(argv[0] ?? "").toString("utf8");
+  const code = { "not-found": "spawn.not-found", "not-executable": "spawn.not-executable" } as const;
+  return new WatchdogError(
+    because === "system" ? "spawn.failed" : code[because],
+    `${name}: ${nameErrno(errorNumber)}`,
+  );
+}

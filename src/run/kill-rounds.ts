@@ -1,0 +1,85 @@
+/**
+ * Rounds of KILL until the tree is proven empty, or proven stuck: members of other rights (EPERM) or in an uninterruptible
+ * wait (state D) can outlive KILL, and nobody waits for them for ever.
+ *
+ * Rounds come in short bursts without a pause, because a process that lives by fork and exit must be met between
+ * the two; between the bursts the main loop handles signals.
+ */
+import { identify, type ProcessRow } from "../core/tree-members.ts";
+import { type MonotonicAt, spanMs } from "../core/time.ts";
+import { monotonicNow } from "../os/clock.ts";
+import { type Timer, wakeAfter } from "../os/timers.ts";
+import type { Tree } from "../tree/tree.ts";
+
+/** One burst of rounds, and the pause after it. */
+const BURST_MS = 20;
+const PAUSE_MS = 2;
+/** Members that survive KILL for this long are named and left (design: 10 s). */
+export const STUCK_AFTER_MS = 10_000;
+/** Where every one of them refused the signal, more time changes nothing. */
+export const REFUSED_AFTER_MS = 1_000;
+
+export interface KillRoundsHooks {
+  collect(): void;
+  onEmpty(): void;
+  onStuck(rows: readonly ProcessRow[]): void;
+}
+
+export class KillRounds {
+  readonly #tree: Tree;
+  readonly #hooks: KillRoundsHooks;
+  #beganAt: MonotonicAt | undefined;
+  #timer: Timer | undefined;
+  #isOver = false;
+
+  constructor(tree: Tree, hooks: KillRoundsHooks) {
+    this.#tree = tree;
+    this.#hooks = hooks;
+  }
+
+  begin(): void {
+    if (this.#beganAt !== undefined) return;
+    this.#beganAt = monotonicNow();
+    this.#burst();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#timer?.cancel();
+  }
+
+  #burst(): void {
+    const until = (monotonicNow() + BURST_MS) as MonotonicAt;
+    let isMoving = true;
+    while (!this.#isOver && isMoving && monotonicNow() < until) isMoving = this.#round();
+    if (this.#isOver) return;
+    if (!this.#isStuck()) this.#timer = wakeAfter(PAUSE_MS, () => this.#burst());
+  }
+
+  /** @returns whether another round right away makes sense: somebody new was hit */
+  #round(): boolean {
+    const tally = this.#tree.killRound();
+    this.#hooks.collect();
+    if (this.#isOver) return false;
+    if (this.#tree.isEmpty()) {
+      this.#hooks.onEmpty();
+      return false;
+    }
+    const fresh = tally.sent.filter((row) => !this.#hit.has(identify(row)));
+    for (const row of fresh) this.#hit.add(identify(row));
+    return fresh.length > 0 || tally.sent.length + tally.refused.length === 0;
+  }
+
+  readonly #hit = new Set<string>();
+
+  #isStuck(): boolean {
+    const spentMs = spanMs(this.#beganAt ?? monotonicNow(), monotonicNow());
+    if (spentMs < REFUSED_AFTER_MS) return false;
+    const left = this.#tree.members();
+    const tally = this.#tree.killRound();
+    const isRefused = tally.sent.length === 0 && tally.refused.length > 0;
+    if (spentMs < STUCK_AFTER_MS && !isRefused) return false;
+    this.#hooks.onStuck(left);
+    return true;
+  }
+}

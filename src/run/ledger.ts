@@ -1,0 +1,87 @@
+/**
+ * The ledger of one run: everything that the record will tell, noted when it happens. Signals nobody, decides nothing.
+ */
+import type { Leftover, NamedProcess, SentSignal } from "../core/run-record.ts";
+import type { SignalReason } from "../core/run-machine.ts";
+import { nameSignal, SIGKILL } from "../core/signals.ts";
+import { type MonotonicAt, spanMs } from "../core/time.ts";
+import type { ProcessRow } from "../core/tree-members.ts";
+import { monotonicNow } from "../os/clock.ts";
+import { readCommand } from "../os/proc.ts";
+import type { ChildChange } from "../os/reaper.ts";
+
+/** The record names this many of each kind. */
+const MOST_NOTED = 200;
+
+export class RunLedger {
+  readonly #startedAt: MonotonicAt;
+  readonly #signals: SentSignal[] = [];
+  readonly #unsignalable = new Map<number, NamedProcess>();
+  readonly #endedBy = new Map<number, number>();
+  readonly #degraded: string[] = [];
+  #leftovers: NamedProcess[] = [];
+  #killedBecause: SignalReason | undefined;
+
+  constructor(startedAt: MonotonicAt) {
+    this.#startedAt = startedAt;
+  }
+
+  noteSignal(signal: number, to: "command" | "tree", count: number, why: SignalReason): void {
+    if (this.#signals.length >= MOST_NOTED) return;
+    const at_ms = Math.round(spanMs(this.#startedAt, monotonicNow()));
+    this.#signals.push({ signal: nameSignal(signal), at_ms, to, count, why });
+  }
+
+  noteKilling(why: SignalReason): void {
+    this.#killedBecause = why;
+    this.noteSignal(SIGKILL, "tree", 0, why);
+  }
+
+  noteLeftovers(rows: readonly ProcessRow[]): void {
+    this.#leftovers = rows.slice(0, MOST_NOTED).map(nameProcess);
+  }
+
+  noteUnsignalable(rows: readonly ProcessRow[]): void {
+    for (const row of rows.slice(0, MOST_NOTED)) this.#unsignalable.set(row.pid, nameProcess(row));
+  }
+
+  noteEnded(change: Extract<ChildChange, { kind: "exited" | "signaled" }>): void {
+    this.#unsignalable.delete(change.pid);
+    if (this.#leftovers.length === 0) return;
+    this.#endedBy.set(change.pid, change.kind === "signaled" ? change.signal : 0);
+  }
+
+  noteDegraded(word: string): void {
+    this.#degraded.push(word);
+  }
+
+  get signals(): readonly SentSignal[] {
+    return this.#signals;
+  }
+
+  get unsignalable(): readonly NamedProcess[] {
+    return [...this.#unsignalable.values()];
+  }
+
+  get degraded(): readonly string[] {
+    return this.#degraded;
+  }
+
+  get killedBecause(): SignalReason | undefined {
+    return this.#killedBecause;
+  }
+
+  /** @param wereEnded  whether watchdog ended them; false: they were waited for, or left */
+  leftovers(wereEnded: boolean): Leftover[] {
+    return this.#leftovers.map((one) => ({ ...one, ended_by: this.#howEnded(one.pid, wereEnded) }));
+  }
+
+  #howEnded(pid: number, wereEnded: boolean): Leftover["ended_by"] {
+    if (!wereEnded || this.#unsignalable.has(pid)) return null;
+    return this.#endedBy.get(pid) === SIGKILL ? "KILL" : "TERM";
+  }
+}
+
+function nameProcess(row: ProcessRow): NamedProcess {
+  return { pid: row.pid, command: readCommand(row.pid) };
+}

@@ -1,0 +1,55 @@
+/**
+ * What `watchdog run` says on standard error: one line each, nothing when all is well. Pure text.
+ */
+import type { Outcome } from "../core/outcome.ts";
+import type { RunOptions } from "../core/run-options.ts";
+import { nameSignal } from "../core/signals.ts";
+
+export interface Named {
+  readonly pid: number;
+  readonly command: string;
+}
+
+const MOST_NAMED = 5;
+const LIMIT_FLAGS: Readonly<Record<string, string>> = {
+  timeout: "--timeout",
+  idle: "--idle-timeout",
+  "not-after": "--not-after",
+};
+
+function list(processes: readonly Named[]): string {
+  const shown = processes.slice(0, MOST_NAMED).map((one) => `${one.pid} ${one.command}`);
+  const more = processes.length - shown.length;
+  return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function count(processes: readonly Named[]): string {
+  return processes.length === 1 ? "1 process" : `${processes.length} processes`;
+}
+
+export const messages = {
+  leftoversEnded: (left: readonly Named[]): string =>
+    `watchdog: ended ${count(left)} left by the command: ${list(left)}; hint: --leftovers leave`,
+  leftoversLeft: (left: readonly Named[]): string =>
+    `watchdog: left ${count(left)} of the command running: ${list(left)}`,
+  leftoversAwaited: (left: readonly Named[]): string =>
+    `watchdog: waiting for ${count(left)} left by the command: ${list(left)}`,
+  limitReached: (outcome: Outcome, options: RunOptions): string =>
+    `watchdog: ended by ${LIMIT_FLAGS[outcome.because] ?? outcome.because}: sent ${nameSignal(options.signal)} to the whole tree`,
+  notStarted: (name: string, reason: string): string => `watchdog: error: ${name}: ${reason}`,
+  interruptIgnored: (): string =>
+    "watchdog: the command ignores Ctrl-C; press it again to kill the whole tree",
+  notSignalable: (left: readonly Named[]): string =>
+    `watchdog: ${count(left)} of the command could not be ended and may still run: ${list(left)}`,
+  leftAlone: (left: readonly Named[]): string =>
+    `watchdog: left ${count(left)} alone, not proven to be of the command: ${list(left)}`,
+  undelivered: (bytes: number): string =>
+    `watchdog: ${bytes} bytes of output were not delivered: their reader did not take them`,
+  outputFailed: (stream: string, reason: string): string =>
+    `watchdog: ${stream} could not be written: ${reason}; the command was told by a closed pipe`,
+  noLog: (reason: string): string => `watchdog: no log is kept: ${reason}`,
+  noResultFile: (path: string, reason: string): string =>
+    `watchdog: result file ${path} could not be written: ${reason}`,
+  degraded: (reason: string): string =>
+    `watchdog: running degraded, the tree of the command is not contained: ${reason}`,
+} as const;

@@ -1,0 +1,197 @@
+/**
+ * The command's output during one run: makes the pipes that `core/output-plan.ts` decided on, hands them to the Workers of
+ * `output/`, and says what came of it. Copies no byte itself.
+ */
+import { fstatSync } from "node:fs";
+import { WatchdogError } from "../core/errors.ts";
+import { decideOutputPlan, type OutputPlan, type StreamName } from "../core/output-plan.ts";
+import type { RunOptions } from "../core/run-options.ts";
+import type { LogSummary, OutputSummary } from "../core/run-record.ts";
+import type { MonotonicAt } from "../core/time.ts";
+import { encodeName } from "../os/state-dir.ts";
+import { monotonicNow, wallNow } from "../os/clock.ts";
+import type { Redirection } from "../os/spawn.ts";
+import { nameErrno, sys } from "../os/sys.ts";
+import type { Copy, CopyPlan } from "../output/copy.ts";
+import type { Course } from "./course.ts";
+import { messages } from "./messages.ts";
+import { watchTerminals } from "./terminal-output.ts";
+
+const STDOUT = 1;
+const STDERR = 2;
+
+interface Pipe {
+  readonly name: StreamName;
+  readonly descriptors: readonly number[];
+  readonly readEnd: number;
+  readonly writeEnd: number;
+}
+
+export class RunOutput {
+  readonly #course: Course;
+  readonly #plan: OutputPlan;
+  readonly #pipes: readonly Pipe[];
+  readonly #terminalOutputAt: () => MonotonicAt | undefined;
+  #copy: Promise<Copy> | undefined;
+  #running: Copy | undefined;
+
+  /** Makes the pipes. @throws WatchdogError "spawn.failed" where none are to be had (EMFILE, ENFILE) */
+  constructor(course: Course) {
+    this.#course = course;
+    this.#plan = planFor(course.options);
+    this.#pipes = this.#plan.copied.map((stream) => ({ ...stream, ...makePipe() }));
+    const copied = new Set(this.#pipes.flatMap((pipe) => pipe.descriptors));
+    this.#terminalOutputAt = watchTerminals([STDOUT, STDERR].filter((fd) => !copied.has(fd)));
+  }
+
+  redirections(): Redirection[] {
+    return this.#pipes.flatMap((pipe) =>
+      pipe.descriptors.map((target) => ({ target, source: pipe.writeEnd })),
+    );
+  }
+
+  /** The command has its ends: ours of them are closed, so that the last writer's end is the end of the pipe. */
+  release(): void {
+    for (const pipe of this.#pipes) sys.close(pipe.writeEnd);
+  }
+
+  /** Starts the Workers; their code is loaded only now, while the command already runs. */
+  start(): void {
+    if (this.#pipes.length === 0) return;
+    this.#copy = import("../output/copy.ts").then(({ startCopy }) => {
+      this.#running = startCopy(this.#copyPlan());
+      return this.#running;
+    });
+  }
+
+  #copyPlan(): CopyPlan {
+    const { options, request } = this.#course;
+    return {
+      streams: this.#pipes.map((pipe) => ({
+        name: pipe.name,
+        pipeFd: pipe.readEnd,
+        destinationFd: pipe.descriptors[0] ?? STDOUT,
+      })),
+      log: this.#logPlan(),
+      isQuiet: options.isQuiet,
+      workerUrls: request.workerUrls,
+    };
+  }
+
+  #logPlan(): CopyPlan["log"] {
+    const { stateDirectory, identity, options, hasState } = this.#course;
+    if (!this.#plan.keepsLog || !hasState) return undefined;
+    const logsRoot = `${stateDirectory}/logs`;
+    return {
+      logsRoot,
+      directory: `${logsRoot}/${encodeName(identity.jobName)}`,
+      fileName: `${identity.runId}.log`,
+      maxBytes: options.logMaxBytes,
+      keepBytes: options.logKeepBytes,
+    };
+  }
+
+  /**
+   * The tree is gone: copies what is still in the pipes and resolves when it has reached its reader.
+   * @param isGood  `--quiet` prints nothing then, else everything
+   */
+  async end(isGood: boolean): Promise<void> {
+    const copy = await this.#copy;
+    if (copy === undefined) return;
+    copy.drain();
+    if (this.#course.options.isQuiet) copy.finish(isGood ? "discard" : "replay");
+    await copy.ended;
+  }
+
+  /** When the last byte was seen; for a terminal that the command writes to itself, when its device changed. */
+  lastOutputAt(): MonotonicAt | undefined {
+    const instants = [this.#running?.counters().lastOutputAt, this.#terminalOutputAt()].filter(
+      (at) => at !== undefined,
+    );
+    return instants.length === 0 ? undefined : (Math.max(...instants) as MonotonicAt);
+  }
+
+  summary(): OutputSummary {
+    const lastAt = this.lastOutputAt();
+    const bytes = (name: StreamName): number | null =>
+      this.#running?.counters().streams.find((one) => one.name === name)?.readBytes ?? null;
+    return {
+      stdout_bytes: bytes("stdout") ?? bytes("both"),
+      stderr_bytes: bytes("stderr"),
+      last_output_at: lastAt === undefined ? null : showInstant(lastAt),
+      is_copied: this.#pipes.length > 0,
+    };
+  }
+
+  logSummary(): LogSummary | null {
+    const log = this.#running?.counters().log;
+    if (log === undefined) return null;
+    return {
+      path: log.path ?? null,
+      kept_bytes: log.keptBytes,
+      omitted_bytes: log.omittedBytes,
+      dropped_bytes: log.droppedBytes,
+      because: log.because ?? null,
+    };
+  }
+
+  /** What a person must know about the output, as lines. */
+  troubles(): string[] {
+    const counters = this.#running?.counters();
+    if (counters === undefined) return [];
+    const lines: string[] = [];
+    for (const stream of counters.streams) {
+      const missing = stream.readBytes - stream.writtenBytes;
+      if (stream.state === "write-failed") {
+        lines.push(messages.outputFailed(stream.name, nameErrno(stream.errorNumber)));
+      } else if (missing > 0 && stream.state !== "reader-gone" && !this.#course.options.isQuiet) {
+        lines.push(messages.undelivered(missing));
+      }
+    }
+    if (counters.log?.because !== undefined) lines.push(messages.noLog(counters.log.because));
+    return lines;
+  }
+}
+
+/** A monotonic instant as a wall time of now's clock, for people. */
+function showInstant(at: MonotonicAt): string {
+  return new Date(wallNow() - (monotonicNow() - at)).toISOString();
+}
+
+function planFor(options: RunOptions): OutputPlan {
+  const needsNothing = options.log === "off" && !options.isQuiet;
+  return decideOutputPlan({
+    log: options.log,
+    isQuiet: options.isQuiet,
+    watchesIdle: options.idleTimeoutMs !== undefined,
+    isStdoutTerminal: sys.isTerminal(STDOUT),
+    isStderrTerminal: sys.isTerminal(STDERR),
+    isOneFile: needsNothing && options.idleTimeoutMs === undefined ? false : isOneFile(),
+  });
+}
+
+/** kcmp(2) tells exactly; where it may not be called, the same inode has to do. */
+function isOneFile(): boolean {
+  const compared = sys.compareFiles(STDOUT, STDERR);
+  if (compared >= 0) return compared === 0;
+  return identifyFile(STDOUT) === identifyFile(STDERR);
+}
+
+function identifyFile(fd: number): string {
+  try {
+    const found = fstatSync(fd);
+    return `${found.dev}:${found.ino}:${found.rdev}`;
+  } catch {
+    return `closed ${fd}`; // EBADF
+  }
+}
+
+function makePipe(): { readEnd: number; writeEnd: number } {
+  const ends = sys.pipe();
+  if (typeof ends === "number") {
+    throw new WatchdogError("spawn.failed", `no pipe for the output: ${nameErrno(ends)}`, {
+      hint: "run it without a copy of the output: --log off",
+    });
+  }
+  return ends;
+}

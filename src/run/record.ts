@@ -1,0 +1,141 @@
+/**
+ * Fills the record of a run from what its parts have noted, and writes it for `--result-file`. A record that cannot be
+ * written is told, and never stops or changes the run.
+ */
+import type { Outcome } from "../core/outcome.ts";
+import type { CommandEnd } from "../core/run-machine.ts";
+import type { RunOptions } from "../core/run-options.ts";
+import {
+  describeCommand,
+  type LogSummary,
+  type NamedProcess,
+  type OutputSummary,
+  type RunRecord,
+  shownStatus,
+} from "../core/run-record.ts";
+import { nameSignal } from "../core/signals.ts";
+import { spanMs } from "../core/time.ts";
+import { monotonicNow, suspendedMs, wallNow } from "../os/clock.ts";
+import { replaceFile } from "../os/files.ts";
+import { say } from "../os/say.ts";
+import type { Course } from "./course.ts";
+import { messages } from "./messages.ts";
+
+/** Less than this between two readings of the clocks is no suspend. */
+const SHORTEST_SUSPEND_MS = 100;
+const RESULT_FILE_MODE = 0o666;
+
+export interface EndFacts {
+  readonly outcome: Outcome;
+  readonly end: CommandEnd | undefined;
+  readonly endedLeftovers: boolean;
+  readonly kept: readonly NamedProcess[];
+  readonly leftAlone: readonly NamedProcess[];
+  readonly output: OutputSummary;
+  readonly log: LogSummary | null;
+}
+
+const NO_OUTPUT: OutputSummary = {
+  stdout_bytes: null,
+  stderr_bytes: null,
+  last_output_at: null,
+  is_copied: false,
+};
+
+/** The end of a run whose command was never started. */
+export function unstarted(outcome: Outcome): EndFacts {
+  return {
+    outcome,
+    end: undefined,
+    endedLeftovers: false,
+    kept: [],
+    leftAlone: [],
+    output: NO_OUTPUT,
+    log: null,
+  };
+}
+
+/** The record while the run goes on. */
+export function recordOfRunning(course: Course, childPid: number | undefined): RunRecord {
+  const { identity, options, ledger } = course;
+  return {
+    format: 1,
+    run_id: identity.runId,
+    job: identity.jobName,
+    state: "running",
+    outcome: null,
+    because: null,
+    exit_status: null,
+    status_of: null,
+    exit_code: null,
+    signal: null,
+    ...describeCommand(course.request.argv),
+    cwd: identity.cwd ?? null,
+    pid: process.pid,
+    child_pid: childPid ?? null,
+    started_at: new Date(identity.startedWallAt).toISOString(),
+    ended_at: null,
+    duration_ms: null,
+    suspended_ms: 0,
+    limits: {
+      timeout_ms: options.timeoutMs ?? null,
+      idle_timeout_ms: options.idleTimeoutMs ?? null,
+      not_after: showTimeOfDay(options),
+    },
+    signals: ledger.signals,
+    leftovers: [],
+    kept: [],
+    left_alone: [],
+    unsignalable: [],
+    output: NO_OUTPUT,
+    log: null,
+    degraded: ledger.degraded,
+    watchdog: course.request.build,
+  };
+}
+
+export function recordOfEnded(
+  course: Course,
+  childPid: number | undefined,
+  ended: EndFacts,
+): RunRecord {
+  const { identity, ledger } = course;
+  const suspended = suspendedMs() - identity.suspendedAtStartMs;
+  return {
+    ...recordOfRunning(course, childPid),
+    state: "ended",
+    outcome: ended.outcome.name,
+    because: ended.outcome.because,
+    exit_status: shownStatus(ended.outcome.leaving),
+    status_of: ended.outcome.statusOf,
+    exit_code: ended.end?.kind === "exited" ? ended.end.code : null,
+    signal: ended.end?.kind === "signaled" ? nameSignal(ended.end.signal) : null,
+    ended_at: new Date(wallNow()).toISOString(),
+    duration_ms: Math.round(spanMs(identity.startedAt, monotonicNow())),
+    suspended_ms: suspended >= SHORTEST_SUSPEND_MS ? Math.round(suspended) : 0,
+    leftovers: ledger.leftovers(ended.endedLeftovers),
+    kept: ended.kept,
+    left_alone: ended.leftAlone.map((one) => ({ ...one, why: "adopted, not proven" })),
+    unsignalable: ledger.unsignalable,
+    output: ended.output,
+    log: ended.log,
+  };
+}
+
+function showTimeOfDay(options: RunOptions): string | null {
+  const time = options.notAfter;
+  if (time === undefined) return null;
+  const two = (part: number): string => String(part).padStart(2, "0");
+  return `${two(time.hour)}:${two(time.minute)}:${two(time.second)}`;
+}
+
+/** Atomic; on trouble one line on stderr. */
+export function writeRecord(path: string | undefined, record: RunRecord): void {
+  if (path === undefined) return;
+  try {
+    replaceFile(path, `${JSON.stringify(record, null, 2)}\n`, RESULT_FILE_MODE);
+  } catch (error) {
+    // EACCES, ENOSPC, EROFS, ENOENT: the promise to report cannot be kept; the run itself can.
+    say(messages.noResultFile(path, error instanceof Error ? error.message : String(error)));
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * `watchdog run`: one run from start to end, as a list of steps.
+ *
+ * Order for speed: the command is spawned before any thread of ours starts. Order for safety: signal handlers and the
+ * reaper stand before the spawn, so that no signal and no death of a child can fall between.
+ */
+import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.ts";
+import type { RunState } from "../core/run-machine.ts";
+import type { WallAt } from "../core/time.ts";
+import { faultPoint } from "../os/faults.ts";
+import { becomeReaper } from "../os/reaper.ts";
+import { say } from "../os/say.ts";
+import { type SpawnResult, spawnProcess } from "../os/spawn.ts";
+import { nameErrno } from "../os/sys.ts";
+import { type Course, prepareCourse, type RunRequest } from "./course.ts";
+import { makeEnvironment } from "./environment.ts";
+import { messages } from "./messages.ts";
+import { conclude } from "./conclude.ts";
+import { RunOutput } from "./output.ts";
+import { recordOfEnded, recordOfRunning, unstarted, writeRecord } from "./record.ts";
+import { SignalInbox } from "./signal-inbox.ts";
+import { beginWatch } from "./watch.ts";
+
+/**
+ * Runs the command and everything around it.
+ *
+ * @returns how watchdog itself must leave
+ * @throws WatchdogError "state.refused" before anything was started, "spawn.failed" where no pipe is to be had
+ */
+export async function runCommand(request: RunRequest): Promise<Leaving> {
+  const course = prepareCourse(request);
+  const output = new RunOutput(course);
+  becomeReaper();
+  const inbox = new SignalInbox(request.inherited.ignoredSignals);
+  writeRecord(course.options.resultFile, recordOfRunning(course, undefined));
+  const spawned = spawn(course, output);
+  output.release();
+  if (spawned.kind === "refused") return leaveUnstarted(course, spawned);
+  const endOutput = (state: RunState): Promise<void> => output.end(isGood(course, state));
+  const watch = beginWatch({ course, main: spawned.pid, output, inbox, endOutput });
+  output.start();
+  const state = await watch.supervisor.finished;
+  return conclude({ course, main: spawned.pid, output, tree: watch.tree, state });
+}
+
+function spawn(course: Course, output: RunOutput): SpawnResult {
+  const { inherited, argv, optionVariables } = course.request;
+  const { runId, jobName } = course.identity;
+  const variables = {
+    runId,
+    jobName,
+    stateDirectory: course.stateDirectory,
+    deadlineAt: deadlineOf(course),
+  };
+  faultPoint("spawn.before", { runId });
+  const result = spawnProcess(
+    {
+      argv,
+      environment: makeEnvironment(inherited.environment, optionVariables, variables),
+      group: inherited.hasTerminal ? "shared" : "own-group",
+      redirections: output.redirections(),
+    },
+    inherited,
+  );
+  faultPoint("spawn.after", { runId, ...result });
+  return result;
+}
+
+function deadlineOf(course: Course): WallAt | undefined {
+  const { timeoutMs } = course.options;
+  if (timeoutMs === undefined) return undefined;
+  return (course.identity.startedWallAt + timeoutMs) as WallAt;
+}
+
+function leaveUnstarted(
+  course: Course,
+  refused: Extract<SpawnResult, { kind: "refused" }>,
+): Leaving {
+  const outcome = outcomeOfRefusal(refused.because);
+  const name = Buffer.from(course.request.argv[0] ?? "").toString("utf8");
+  say(messages.notStarted(name, nameErrno(refused.errorNumber)));
+  writeRecord(course.options.resultFile, recordOfEnded(course, undefined, unstarted(outcome)));
+  return outcome.leaving;
+}
+
+/** Whether the run went well as far as can be told before its output has arrived: `--quiet` prints nothing then. */
+function isGood(course: Course, state: RunState): boolean {
+  const { successExitCodes } = course.options;
+  return decideOutcome({ ...state, successExitCodes }).name === "ok";
+}

@@ -1,0 +1,194 @@
+/**
+ * Carries one run from its spawn to its end: turns what happens into events, feeds them to the pure machine, and
+ * performs the actions that it answers with. Decides nothing itself.
+ *
+ * Clock: CLOCK_MONOTONIC. State after a crash of watchdog: the command and its tree live on.
+ */
+import {
+  decideNext,
+  FIRST_STATE,
+  type LimitName,
+  type RunAction,
+  type RunEvent,
+  type RunPolicy,
+  type RunState,
+} from "../core/run-machine.ts";
+import { SIGCONT, SIGKILL } from "../core/signals.ts";
+import { type MonotonicAt, spanMs } from "../core/time.ts";
+import { monotonicNow } from "../os/clock.ts";
+import { faultPoint } from "../os/faults.ts";
+import { type ChildChange, collectChildren } from "../os/reaper.ts";
+import { say } from "../os/say.ts";
+import { stopAs } from "../os/signal-handlers.ts";
+import { type Timer, wakeAfter } from "../os/timers.ts";
+import type { Tree } from "../tree/tree.ts";
+import { messages } from "./messages.ts";
+import type { RunLedger } from "./ledger.ts";
+import { KillRounds } from "./kill-rounds.ts";
+
+/** Members that end by themselves within this span after the main command are no leftovers. */
+export const SETTLE_MS = 100;
+/** How long the output of a command that was made to end may take to reach its reader. */
+export const DELIVERY_GRACE_MS = 2_000;
+
+export interface SupervisorContext {
+  readonly main: number;
+  readonly tree: Tree;
+  readonly policy: RunPolicy;
+  readonly ledger: RunLedger;
+  /** Copies what is left of the output, and resolves when it has arrived. */
+  readonly endOutput: (state: RunState) => Promise<void>;
+  readonly signalMain: (signal: number) => void;
+}
+
+export class Supervisor {
+  readonly #context: SupervisorContext;
+  readonly #killRounds: KillRounds;
+  readonly #queue: RunEvent[] = [];
+  readonly #finished = Promise.withResolvers<RunState>();
+  readonly #timers: Timer[] = [];
+  #state: RunState = FIRST_STATE;
+  #isFeeding = false;
+  #hasCollectedMain = false;
+  #settledAt: MonotonicAt | undefined;
+  #collectedCpuMs = 0;
+
+  constructor(context: SupervisorContext) {
+    this.#context = context;
+    this.#killRounds = new KillRounds(context.tree, {
+      collect: () => this.collect(),
+      onEmpty: () => this.feed({ kind: "tree-empty" }),
+      onStuck: (rows) => {
+        context.ledger.noteUnsignalable(rows);
+        this.feed({ kind: "tree-stuck" });
+      },
+    });
+  }
+
+  /** Resolves once, when the run is over. */
+  get finished(): Promise<RunState> {
+    return this.#finished.promise;
+  }
+
+  get state(): RunState {
+    return this.#state;
+  }
+
+  /** CPU time of the processes that were collected here. */
+  get collectedCpuMs(): number {
+    return this.#collectedCpuMs;
+  }
+
+  reachLimit(limit: LimitName): void {
+    this.feed({ kind: "limit-reached", limit });
+  }
+
+  /** Events are taken one after the other, also those that an action brings about. */
+  feed(event: RunEvent): void {
+    this.#queue.push(event);
+    if (this.#isFeeding) return;
+    this.#isFeeding = true;
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      const step = decideNext(this.#state, next, this.#context.policy);
+      this.#state = step.state;
+      for (const action of step.actions) this.#perform(action);
+    }
+    this.#isFeeding = false;
+  }
+
+  /** Collects every child that has changed state; called at SIGCHLD, once a second, and between rounds of KILL. */
+  collect(): void {
+    for (const change of collectChildren()) this.#note(change);
+    if (this.#state.end !== undefined) this.#lookAtTree();
+  }
+
+  #note(change: ChildChange): void {
+    const isMain = change.pid === this.#context.main && !this.#hasCollectedMain;
+    if (change.kind === "stopped") {
+      if (isMain) this.feed({ kind: "main-stopped", signal: change.signal });
+      return;
+    }
+    faultPoint("reap", { pid: change.pid, isMain });
+    this.#collectedCpuMs += change.usage.cpuMs;
+    this.#context.tree.forget(change.pid);
+    this.#hasCollectedMain ||= isMain;
+    if (!isMain) return this.#context.ledger.noteEnded(change);
+    const end =
+      change.kind === "exited"
+        ? ({ kind: "exited", code: change.code } as const)
+        : ({ kind: "signaled", signal: change.signal } as const);
+    this.feed({ kind: "main-ended", end });
+  }
+
+  #perform(action: RunAction): void {
+    const { ledger, signalMain } = this.#context;
+    switch (action.kind) {
+      case "signal-main":
+        ledger.noteSignal(action.signal, "command", 1, action.why);
+        return signalMain(action.signal);
+      case "signal-tree":
+        return this.#ask(action);
+      case "kill-tree":
+        ledger.noteKilling(action.why);
+        return this.#killRounds.begin();
+      case "start-grace":
+        return this.#startGrace(action.graceMs);
+      case "stop-self":
+        return stopAs(action.signal);
+      case "tell-interrupt-ignored":
+        return say(messages.interruptIgnored());
+      case "look-at-tree":
+        return this.#lookAtTree();
+      case "note-leftovers":
+        return ledger.noteLeftovers(this.#context.tree.members());
+      case "end-output":
+        return this.#endOutput(action.isPatient);
+      case "finish":
+        return this.#finish();
+    }
+  }
+
+  #ask(action: Extract<RunAction, { kind: "signal-tree" }>): void {
+    const { tree, ledger } = this.#context;
+    faultPoint("tree.ask", { signal: action.signal, why: action.why });
+    const signals = action.continues ? [action.signal, SIGCONT] : [action.signal];
+    const tally = tree.ask(signals);
+    ledger.noteSignal(action.signal, "tree", tally.sent.length, action.why);
+    ledger.noteUnsignalable(tally.refused);
+    if (action.signal === SIGKILL) this.#killRounds.begin();
+  }
+
+  #startGrace(graceMs: number): void {
+    const until = (monotonicNow() + graceMs) as MonotonicAt;
+    const look = (): void => {
+      const remainingMs = spanMs(monotonicNow(), until);
+      if (remainingMs <= 0) return this.feed({ kind: "grace-over" });
+      this.#timers.push(wakeAfter(remainingMs, look));
+    };
+    look();
+  }
+
+  /** Right after collecting: is anybody of the job left? What ends by itself in a moment is no leftover. */
+  #lookAtTree(): void {
+    if (this.#state.phase !== "running") return;
+    if (this.#context.tree.isEmpty()) return this.feed({ kind: "tree-empty" });
+    if (this.#state.hasLeftovers) return;
+    const now = monotonicNow();
+    this.#settledAt ??= (now + SETTLE_MS) as MonotonicAt;
+    if (now >= this.#settledAt || this.#state.isKilling) return this.feed({ kind: "members-left" });
+    this.#timers.push(wakeAfter(spanMs(now, this.#settledAt), () => this.collect()));
+  }
+
+  #endOutput(isPatient: boolean): void {
+    if (!isPatient) {
+      this.#timers.push(wakeAfter(DELIVERY_GRACE_MS, () => this.feed({ kind: "output-ended" })));
+    }
+    void this.#context.endOutput(this.#state).then(() => this.feed({ kind: "output-ended" }));
+  }
+
+  #finish(): void {
+    for (const timer of this.#timers) timer.cancel();
+    this.#killRounds.end();
+    this.#finished.resolve(this.#state);
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Looks at the tree: everything below this process, by the `children` files of `/proc`, level by level. Only reads; what it
+ * sees may have changed a microsecond later, so nobody signals by this alone (see `signal.ts`).
+ */
+import type { ProcessRow } from "../core/tree-members.ts";
+import { readChildren, readEnvironment, readProgram, readStat } from "../os/proc.ts";
+
+/** More processes than this are not looked at in one go; rounds of KILL come back for the rest. */
+export const MOST_PROCESSES = 20_000;
+
+/** All living and dead processes below `self`, parents before children. */
+export function findDescendants(self: number): ProcessRow[] {
+  const ours = readProgram("self");
+  const rows: ProcessRow[] = [];
+  const seen = new Set<number>([self]);
+  let level = readChildren("self");
+  while (level.length > 0 && rows.length < MOST_PROCESSES) {
+    const below: number[] = [];
+    for (const pid of level) {
+      if (seen.has(pid)) continue;
+      seen.add(pid);
+      const row = lookAt(pid, ours);
+      if (row === undefined) continue;
+      rows.push(row);
+      below.push(...readChildren(pid));
+    }
+    level = below;
+  }
+  return rows;
+}
+
+/** One process; undefined if it is gone. */
+export function lookAt(pid: number, ours: string | undefined): ProcessRow | undefined {
+  const stat = readStat(pid);
+  if (stat === undefined) return undefined;
+  return {
+    pid,
+    ppid: stat.ppid,
+    startTicks: stat.startTicks,
+    state: stat.state,
+    isWatchdog: ours !== undefined && readProgram(pid) === ours,
+  };
+}
+
+/** Our own chain of parents up to process 1. */
+export function findAncestors(): Set<number> {
+  const ancestors = new Set<number>();
+  for (let pid = process.ppid; pid > 0 && !ancestors.has(pid); ) {
+    ancestors.add(pid);
+    pid = readStat(pid)?.ppid ?? 0;
+  }
+  return ancestors;
+}
+
+/** Whether the environment of a process holds `KEY=` with this value as one of its `/`-separated parts. */
+export function readCookie(pid: number, key: string, value: string): "yes" | "no" | "unread" {
+  const entries = readEnvironment(pid);
+  if (entries === undefined) return "unread";
+  const entry = entries.find((one) => one.startsWith(`${key}=`));
+  return entry?.slice(key.length + 1).split("/").includes(value) ? "yes" : "no";
+}

@@ -1,0 +1,171 @@
+/**
+ * The tree of one run, held by the process that is its subreaper: who is in it, asking it to end, killing it, and the proof
+ * that it is empty. What cgroups would do better (exact containment) has its seam here: `Containment`.
+ *
+ * Guarantee: "empty" means that no process of the job exists (design: as subreaper every orphan becomes our child, so a
+ * list of children without members is a proof). Non-guarantee: nothing is known once this process is dead.
+ * Clock: none. State after a crash: none; the members live on.
+ */
+import {
+  decideAsked,
+  decideKilled,
+  decideMembers,
+  identify,
+  isDead,
+  type ProcessRow,
+  type TreeView,
+} from "../core/tree-members.ts";
+import { readChildren, readCommand } from "../os/proc.ts";
+import { findAncestors, findDescendants, readCookie } from "./find.ts";
+import { type Protected, signalChild, signalMember } from "./signal.ts";
+
+/** What keeps a tree together and answers for it. */
+export interface Containment {
+  members(): ProcessRow[];
+  ask(signals: readonly number[]): SignalTally;
+  killRound(): SignalTally;
+  isEmpty(): boolean;
+}
+
+export interface SignalTally {
+  readonly sent: readonly ProcessRow[];
+  /** EPERM: members with other rights. */
+  readonly refused: readonly ProcessRow[];
+}
+
+export interface TreeRequest {
+  readonly main: number;
+  readonly inborn: readonly number[];
+  readonly runId: string;
+  /** Processes that are meant to outlive the run, out of what is there now. */
+  readonly findKept: (rows: readonly ProcessRow[]) => ReadonlySet<number>;
+}
+
+const RUN_PATH = "WATCHDOG_RUN_PATH";
+
+export class Tree implements Containment {
+  readonly #request: TreeRequest;
+  readonly #inborn: Set<number>;
+  readonly #ancestors: ReadonlySet<number>;
+  #main: number;
+  #proven: ReadonlySet<string> = new Set();
+
+  constructor(request: TreeRequest) {
+    this.#request = request;
+    this.#main = request.main;
+    this.#inborn = new Set(request.inborn);
+    this.#ancestors = findAncestors();
+  }
+
+  /** A child was collected: its pid may be somebody else's from now on. */
+  forget(pid: number): void {
+    this.#inborn.delete(pid);
+    if (pid === this.#main) this.#main = NOBODY;
+  }
+
+  members(): ProcessRow[] {
+    const view = this.#look();
+    const decided = decideMembers(view);
+    return view.rows.filter((row) => decided.get(row.pid)?.kind === "member" && !isDead(row));
+  }
+
+  /** Processes that are ours to collect but not of the job: named in the record, never signalled. */
+  leftAlone(): ProcessRow[] {
+    const view = this.#look();
+    const decided = decideMembers(view);
+    return view.rows.filter((row) => isUnprovenRoot(decided.get(row.pid)) && !isDead(row));
+  }
+
+  kept(): ProcessRow[] {
+    const view = this.#look();
+    return view.rows.filter((row) => view.kept.has(row.pid) && !isDead(row));
+  }
+
+  /** Each member that is alive now gets each of the signals, once; nested watchdogs pass theirs on. */
+  ask(signals: readonly number[]): SignalTally {
+    const view = this.#look();
+    return this.#signal(decideAsked(view), view, (row, guarded) => {
+      const results = signals.map((signal) => signalMember(row, signal, guarded));
+      return results[0] ?? "gone";
+    });
+  }
+
+  /** To the main command alone. Its pid is ours until it was collected; after that there is nobody to tell. */
+  signalMain(signal: number): void {
+    if (this.#main === NOBODY) return;
+    signalChild(this.#main, signal, { self: process.pid, pids: this.#ancestors });
+  }
+
+  /** KILL to members that are direct children. Collect, and come again, until `isEmpty()`. */
+  killRound(): SignalTally {
+    const view = this.#look();
+    return this.#signal(decideKilled(view), view, (row, guarded) => signalChild(row.pid, 9, guarded));
+  }
+
+  /** Proof that no process of the job exists. Right only after everything was collected. */
+  isEmpty(): boolean {
+    if (readChildren("self").length === 0) return true;
+    const view = this.#look();
+    const decided = decideMembers(view);
+    return !view.rows.some((row) => row.ppid === view.self && decided.get(row.pid)?.kind === "member");
+  }
+
+  #signal(
+    rows: readonly ProcessRow[],
+    view: TreeView,
+    send: (row: ProcessRow, guarded: Protected) => "sent" | "gone" | "refused",
+  ): SignalTally {
+    const pids = new Set([...view.ancestors, ...view.inborn, ...view.helpers, ...view.kept]);
+    const sent: ProcessRow[] = [];
+    const refused: ProcessRow[] = [];
+    for (const row of rows) {
+      const result = send(row, { self: view.self, pids });
+      if (result === "sent") sent.push(row);
+      if (result === "refused") refused.push(row);
+    }
+    return { sent, refused };
+  }
+
+  #look(): TreeView {
+    const rows = findDescendants(process.pid);
+    const view: TreeView = {
+      self: process.pid,
+      main: this.#main,
+      rows,
+      ancestors: this.#ancestors,
+      inborn: this.#inborn,
+      helpers: NO_HELPERS,
+      kept: this.#request.findKept(rows),
+      proven: this.#proven,
+      cookieOf: (pid) => readCookie(pid, RUN_PATH, this.#request.runId),
+    };
+    if (this.#inborn.size > 0) this.#remember(view);
+    return view;
+  }
+
+  /** Who was seen below the main command once stays a member when its parent dies. */
+  #remember(view: TreeView): void {
+    const decided = decideMembers(view);
+    const members = view.rows.filter((row) => decided.get(row.pid)?.kind === "member");
+    this.#proven = new Set([...this.#proven, ...members.map(identify)].slice(-MOST_PROVEN));
+  }
+}
+
+/** No process has this pid. */
+const NOBODY = -1;
+const NO_HELPERS: ReadonlySet<number> = new Set();
+const MOST_PROVEN = 20_000;
+
+function isUnprovenRoot(membership: { kind: string; because: string } | undefined): boolean {
+  return membership?.because === "adopted-unproven";
+}
+
+/** A process as the record and the messages name it. */
+export interface NamedProcess {
+  readonly pid: number;
+  readonly command: string;
+}
+
+export function nameProcesses(rows: readonly ProcessRow[]): NamedProcess[] {
+  return rows.map((row) => ({ pid: row.pid, command: readCommand(row.pid) }));
+}
