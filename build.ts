@@ -137,13 +137,17 @@ async function compile(flavour: Flavour, stamp: Stamp, beside: string): Promise<
     // `import.meta.url`.
     format: "esm",
     splitting: true,
+    throw: false,
     define: {
       FAULT_BUILD: String(flavour.hasFaults),
       WATCHDOG_VERSION: JSON.stringify(stamp.version),
       WATCHDOG_COMMIT: JSON.stringify(stamp.commit),
     },
   });
-  if (!result.success) throw new AggregateError(result.logs, `${flavour.name}: does not compile`);
+  for (const { message, position } of result.logs) {
+    out.error(position === null ? message : `${position.file}:${position.line}: ${message}`);
+  }
+  if (!result.success) throw new Error(`${flavour.name}: does not compile`);
   return binary;
 }
 

@@ -4,12 +4,13 @@
  */
 import { cutCommandLine } from "./cli/command-line.ts";
 import { renderError } from "./cli/render-error.ts";
-import { OPTION_VARIABLES } from "./cli/variables-table.ts";
+import { isOptionVariable } from "./cli/variables-table.ts";
 import { WatchdogError } from "./core/errors.ts";
 import type { Leaving } from "./core/outcome.ts";
 import { readInheritance } from "./os/inheritance.ts";
 import { leaveBySignal, leaveWithStatus } from "./os/leave.ts";
 import { say, writeAnswer } from "./os/say.ts";
+import { traceStep, writeTrace } from "./os/trace.ts";
 import { keepCommand } from "./run/keep.ts";
 import { runCommand } from "./run/run-command.ts";
 
@@ -25,16 +26,17 @@ const OK: Leaving = { kind: "status", code: 0 };
 const BUG: Leaving = { kind: "status", code: 125 };
 
 async function main(): Promise<Leaving> {
+  traceStep("first line");
   const inherited = readInheritance();
+  traceStep("inheritance read");
   const words = process.argv.slice(2);
   const cut = cutCommandLine(words, process.env);
+  traceStep("words cut");
   switch (cut.kind) {
     case "version":
-      writeAnswer(`watchdog ${build.version} (${build.commit})\n`);
-      return OK;
     case "help": {
-      const { renderHelpOf } = await import("./cli/commands.ts");
-      writeAnswer(await renderHelpOf(cut.topic));
+      const { answerQuestion } = await import("./cli/commands.ts");
+      writeAnswer(await answerQuestion(cut, build));
       return OK;
     }
     case "keep":
@@ -50,7 +52,7 @@ async function main(): Promise<Leaving> {
         options: cut.options,
         argv: inherited.words.slice(cut.commandAt),
         inherited,
-        optionVariables: OPTION_VARIABLES,
+        isOptionVariable,
         build,
         workerUrls,
       });
@@ -67,6 +69,8 @@ function report(error: unknown): Leaving {
 }
 
 function leave(leaving: Leaving): never {
+  traceStep("leave");
+  writeTrace();
   if (leaving.kind === "signal") return leaveBySignal(leaving.signal);
   return leaveWithStatus(leaving.code);
 }

@@ -18,7 +18,7 @@ export type ExitName = keyof typeof EXIT;
 
 /** Every failure code and the exit that it leads to: a code that is missing here does not compile. */
 export const FAILURES = {
-  "usage": "usage_error",
+  usage: "usage_error",
   "state.refused": "config_error",
   "state.unusable": "wrapper_error",
   "spawn.not-found": "not_found",
@@ -39,7 +39,11 @@ export class WatchdogError extends Error {
   readonly code: FailureCode;
   readonly hint: string | undefined;
 
-  constructor(code: FailureCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+  constructor(
+    code: FailureCode,
+    message: string,
+    options: { hint?: string; cause?: unknown } = {},
+  ) {
     super(message, { cause: options.cause });
     this.name = "WatchdogError";
     this.code = code;

@@ -20,7 +20,10 @@ export type StreamName = "stdout" | "stderr" | "both";
 
 export interface OutputPlan {
   /** Streams that go through a pipe, with the descriptors that they stand for. */
-  readonly copied: readonly { readonly name: StreamName; readonly descriptors: readonly number[] }[];
+  readonly copied: readonly {
+    readonly name: StreamName;
+    readonly descriptors: readonly number[];
+  }[];
   readonly keepsLog: boolean;
 }
 

@@ -45,12 +45,7 @@ export type RunEvent =
 
 /** Why a signal was sent; stored in the record. */
 export type SignalReason =
-  | "forwarded"
-  | "hung-up"
-  | "limit"
-  | "leftover"
-  | "grace-over"
-  | "second-request";
+  "forwarded" | "hung-up" | "limit" | "leftover" | "grace-over" | "second-request";
 
 export type RunAction =
   | { readonly kind: "signal-main"; readonly signal: number; readonly why: SignalReason }
@@ -274,7 +269,10 @@ function decideMembersLeft(state: RunState, policy: RunPolicy): Step {
 
 function kill(state: RunState, why: SignalReason): Step {
   if (state.isKilling) return { state, actions: [] };
-  return { state: { ...state, isKilling: true, isAsked: true }, actions: [{ kind: "kill-tree", why }] };
+  return {
+    state: { ...state, isKilling: true, isAsked: true },
+    actions: [{ kind: "kill-tree", why }],
+  };
 }
 
 /** Whoever asks now means the wrapper itself: the command is gone, only its reader is slow. */

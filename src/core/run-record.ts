@@ -85,7 +85,10 @@ export function describeCommand(
   const texts = argv.map((word) => Buffer.from(word).toString("utf8"));
   const isExact = texts.every((text, index) => Buffer.from(text).equals(argv[index] ?? NO_BYTES));
   if (isExact) return { command: texts };
-  return { command: texts, command_bytes: argv.map((word) => Buffer.from(word).toString("base64")) };
+  return {
+    command: texts,
+    command_bytes: argv.map((word) => Buffer.from(word).toString("base64")),
+  };
 }
 
 const NO_BYTES = new Uint8Array();

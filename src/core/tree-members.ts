@@ -145,6 +145,7 @@ function isBelowWatchdog(index: ReadonlyMap<number, ProcessRow>, row: ProcessRow
 export function decideKilled(view: TreeView): ProcessRow[] {
   const index = indexRows(view);
   return view.rows.filter(
-    (row) => row.ppid === view.self && !isDead(row) && decideOne(view, index, row.pid).kind === "member",
+    (row) =>
+      row.ppid === view.self && !isDead(row) && decideOne(view, index, row.pid).kind === "member",
   );
 }

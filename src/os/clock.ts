@@ -7,6 +7,7 @@
  * comparable with another one, and nothing stores it then.
  */
 import type { MonotonicAt, WallAt } from "../core/time.ts";
+import { injectedSuspendMs } from "./faults.ts";
 import { libc } from "./libc.ts";
 
 const CLOCK_MONOTONIC = 1;
@@ -30,14 +31,16 @@ export function monotonicNow(): MonotonicAt {
 }
 
 export function wallNow(): WallAt {
-  return Date.now() as WallAt;
+  return (Date.now() + injectedSuspendMs()) as WallAt;
 }
 
 /** Milliseconds that this boot has spent suspended; 0 where it cannot be told. */
 export function suspendedMs(): number {
   const boot = readClock(CLOCK_BOOTTIME);
   const monotonic = readClock(CLOCK_MONOTONIC);
-  return boot === undefined || monotonic === undefined ? 0 : Math.max(0, boot - monotonic);
+  return boot === undefined || monotonic === undefined
+    ? 0
+    : Math.max(0, boot + injectedSuspendMs() - monotonic);
 }
 
 /**

@@ -6,11 +6,18 @@
  * Before acting a fault leaves its evidence: `<WATCHDOG_FAULT_DIR>/<seq>.json`, written and fsynced, with the point,
  * which time it was, and the state that the code had at that moment. A test believes in a fault only with this file.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 
 declare const FAULT_BUILD: boolean;
 
+/** False in the release build, where everything that it guards is removed. */
 export const isFaultBuild: boolean = typeof FAULT_BUILD !== "undefined" && FAULT_BUILD;
+
+/** Variables of the fault build stay with the watchdog that they were given to. */
+export function isFaultVariable(name: string): boolean {
+  if (typeof FAULT_BUILD !== "undefined" && FAULT_BUILD) return name.startsWith("WATCHDOG_FAULT");
+  return false;
+}
 
 type State = Readonly<Record<string, unknown>>;
 
@@ -28,12 +35,34 @@ export function faultPoint(point: string, state: State): void {
   if (typeof FAULT_BUILD !== "undefined" && FAULT_BUILD) strike(point, state);
 }
 
+/**
+ * Milliseconds by which BOOTTIME and the wall clock are ahead, as after a suspend: the number in the file that
+ * WATCHDOG_FAULT_CLOCK names. 0 in the release build.
+ */
+export function injectedSuspendMs(): number {
+  if (typeof FAULT_BUILD !== "undefined" && FAULT_BUILD) return readSuspend();
+  return 0;
+}
+
+function readSuspend(): number {
+  const path = process.env["WATCHDOG_FAULT_CLOCK"];
+  if (path === undefined) return 0;
+  try {
+    return Number(readFileSync(path, "utf8"));
+  } catch {
+    return 0; // ENOENT: the test has not suspended anything yet
+  }
+}
+
 function strike(point: string, state: State): void {
   const plan = process.env["WATCHDOG_FAULT"];
   if (plan === undefined) return;
   const nth = (counts.get(point) ?? 0) + 1;
   counts.set(point, nth);
-  const fault = plan.split(",").map(parseFault).find((one) => one.point === point && one.nth === nth);
+  const fault = plan
+    .split(",")
+    .map(parseFault)
+    .find((one) => one.point === point && one.nth === nth);
   if (fault === undefined) return;
   leaveEvidence(fault, state);
   act(fault);
@@ -50,7 +79,10 @@ function leaveEvidence(fault: Fault, state: State): void {
   if (directory === undefined) throw new Error("WATCHDOG_FAULT needs WATCHDOG_FAULT_DIR");
   mkdirSync(directory, { recursive: true });
   sequence += 1;
-  const fd = openSync(`${directory}/${process.pid}-${Bun.isMainThread ? 0 : 1}-${sequence}.json`, "wx");
+  const fd = openSync(
+    `${directory}/${process.pid}-${Bun.isMainThread ? 0 : 1}-${sequence}.json`,
+    "wx",
+  );
   writeSync(fd, JSON.stringify({ ...fault, state }));
   fsyncSync(fd);
   closeSync(fd);

@@ -2,7 +2,15 @@
  * Small files, written so that a reader sees the old one or the new one, never a part.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, fsyncSync, openSync, renameSync, unlinkSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { faultPoint } from "./faults.ts";
 
@@ -36,7 +44,7 @@ function writeWhole(path: string, content: string, mode: number): void {
   const fd = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
   try {
     const bytes = Buffer.from(content);
-    for (let offset = 0; offset < bytes.length; ) offset += writeSync(fd, bytes, offset);
+    for (let offset = 0; offset < bytes.length;) offset += writeSync(fd, bytes, offset);
     faultPoint("file.fsync", { path });
     fsyncSync(fd);
   } finally {

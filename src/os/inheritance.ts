@@ -6,7 +6,14 @@
  * limit of open files. The first cannot be known any more (the command gets the default); the second is read
  * from the parent, which is right unless watchdog was exec'ed in place of a shell that had set it.
  */
-import { closeSync, openSync, constants as fsConstants, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import {
+  closeSync,
+  openSync,
+  constants as fsConstants,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+} from "node:fs";
 import { libc } from "./libc.ts";
 import { readChildren, readOpenFilesLimit, readSignalMasks } from "./proc.ts";
 

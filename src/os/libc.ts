@@ -64,6 +64,17 @@ export function libc(): Hot {
   return hot;
 }
 
+/** Whether the C library can be called at all; a run goes on degraded where it cannot. */
+export function findFfiTrouble(): WatchdogError | undefined {
+  try {
+    libc();
+    return undefined;
+  } catch (error) {
+    if (error instanceof WatchdogError) return error;
+    throw error;
+  }
+}
+
 /** Functions that only some runs need. Same errors as `libc`. */
 export function coldLibc(): Cold {
   cold ??= openLibrary(COLD);

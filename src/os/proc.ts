@@ -54,16 +54,14 @@ export function readStat(pid: number): ProcessStat | undefined {
   return line === undefined ? undefined : parseStat(pid, line);
 }
 
-/** The direct children of a process, from `/proc/PID/task/TID/children` (CONFIG_PROC_CHILDREN). */
+/**
+ * The direct children of a process, from `/proc/PID/task/TID/children`; where this kernel has no such files
+ * (CONFIG_PROC_CHILDREN), by a walk over all processes, which is no snapshot.
+ */
 export function readChildren(pid: number | "self"): number[] {
+  if (!hasChildrenFiles()) return scanForChildren(pid === "self" ? process.pid : pid);
   const children: number[] = [];
-  let tasks: string[];
-  try {
-    tasks = readdirSync(`/proc/${pid}/task`);
-  } catch {
-    return children; // ENOENT: gone; its children belong to somebody else now
-  }
-  for (const task of tasks) {
+  for (const task of listNumbers(`/proc/${pid}/task`)) {
     for (const word of (readText(`/proc/${pid}/task/${task}/children`) ?? "").split(" ")) {
       if (word !== "") children.push(Number(word));
     }
@@ -71,9 +69,27 @@ export function readChildren(pid: number | "self"): number[] {
   return children;
 }
 
-/** Whether this kernel has `children` files at all; without them emptiness cannot be proven. */
-export function canReadChildren(): boolean {
-  return readText(`/proc/self/task/${process.pid}/children`) !== undefined;
+let childrenFiles: boolean | undefined;
+
+/** Whether this kernel has `children` files; without them a list of children is no proof of anything. */
+export function hasChildrenFiles(): boolean {
+  childrenFiles ??= readText(`/proc/self/task/${process.pid}/children`) !== undefined;
+  return childrenFiles;
+}
+
+/** The same answer by reading the parent of every process; exported to be compared with the other way. */
+export function scanForChildren(pid: number): number[] {
+  return listNumbers("/proc").filter((one) => readStat(one)?.ppid === pid);
+}
+
+function listNumbers(path: string): number[] {
+  try {
+    return readdirSync(path)
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number);
+  } catch {
+    return []; // ENOENT: gone; its children belong to somebody else now
+  }
 }
 
 /**
@@ -82,7 +98,9 @@ export function canReadChildren(): boolean {
  */
 export function readCommand(pid: number, limit = 200): string {
   const isStuck = readStat(pid)?.state === "D";
-  const raw = (isStuck ? undefined : readText(`/proc/${pid}/cmdline`))?.replace(/\0+$/, "").replaceAll("\0", " ");
+  const raw = (isStuck ? undefined : readText(`/proc/${pid}/cmdline`))
+    ?.replace(/\0+$/, "")
+    .replaceAll("\0", " ");
   const name = raw === undefined || raw === "" ? `[${readName(pid)}]` : raw;
   const text = Buffer.from(name, "latin1").toString("utf8");
   const shown = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => escapeControl(c));

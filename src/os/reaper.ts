@@ -13,7 +13,12 @@ import { wakeEvery } from "./timers.ts";
 /** How a child changed state. */
 export type ChildChange =
   | { readonly kind: "exited"; readonly pid: number; readonly code: number; readonly usage: Usage }
-  | { readonly kind: "signaled"; readonly pid: number; readonly signal: number; readonly usage: Usage }
+  | {
+      readonly kind: "signaled";
+      readonly pid: number;
+      readonly signal: number;
+      readonly usage: Usage;
+    }
   | { readonly kind: "stopped"; readonly pid: number; readonly signal: number };
 
 /** What a collected child and the children it had waited for have used. */

@@ -36,7 +36,12 @@ export type SpawnResult =
       readonly errorNumber: number;
     };
 
-const FLAG = { setProcessGroup: 2, setSignalDefault: 4, setSignalMask: 8, setSession: 0x80 } as const;
+const FLAG = {
+  setProcessGroup: 2,
+  setSignalDefault: 4,
+  setSignalMask: 8,
+  setSession: 0x80,
+} as const;
 /** The C library's own signals: it would leave them ignored in the new process unless told otherwise. */
 const LIBRARY_SIGNALS = [32, 33];
 const ATTRIBUTES_BYTES = 512;
@@ -75,7 +80,8 @@ function refuse(errorNumber: number): SpawnResult {
   if (errorNumber === ENOENT || errorNumber === ENOTDIR) {
     return { kind: "refused", because: "not-found", errorNumber };
   }
-  const isFile = errorNumber === EACCES || errorNumber === ENOEXEC || NOT_A_PROGRAM.has(errorNumber);
+  const isFile =
+    errorNumber === EACCES || errorNumber === ENOEXEC || NOT_A_PROGRAM.has(errorNumber);
   return { kind: "refused", because: isFile ? "not-executable" : "system", errorNumber };
 }
 
@@ -127,7 +133,11 @@ class NativeRequest {
     if (name.includes(0x2f)) return name;
     const path = process.env["PATH"] ?? "/bin:/usr/bin";
     for (const directory of path.split(":")) {
-      const candidate = Buffer.concat([Buffer.from(directory === "" ? "." : directory), SLASH, name]);
+      const candidate = Buffer.concat([
+        Buffer.from(directory === "" ? "." : directory),
+        SLASH,
+        name,
+      ]);
       if (isExecutableFile(candidate)) return candidate;
     }
     return name;

@@ -83,7 +83,10 @@ function inspect(path: string): ReturnType<typeof lstatSync> | undefined {
   }
 }
 
-function refusalOf(found: NonNullable<ReturnType<typeof lstatSync>>, path: string): string | undefined {
+function refusalOf(
+  found: NonNullable<ReturnType<typeof lstatSync>>,
+  path: string,
+): string | undefined {
   const uid = process.getuid?.() ?? 0;
   if (found.isSymbolicLink()) return "it is a symbolic link";
   if (!found.isDirectory()) return "it is not a directory";

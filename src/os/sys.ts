@@ -70,7 +70,11 @@ export const sys = {
     return result(libc().fcntl(fd, operation, argument));
   },
   /** @param descriptors  pairs of [fd, events]; the answer's events are written into `ready` by position */
-  poll(descriptors: readonly (readonly [number, number])[], waitMs: number, ready: number[]): number {
+  poll(
+    descriptors: readonly (readonly [number, number])[],
+    waitMs: number,
+    ready: number[],
+  ): number {
     const view = new DataView(new ArrayBuffer(descriptors.length * 8));
     descriptors.forEach(([fd, events], index) => {
       view.setInt32(index * 8, fd, true);
@@ -117,9 +121,7 @@ export const sys = {
   /** 0: both descriptors are the same open file; above 0: they differ; negative: cannot be told (ENOSYS, EPERM). */
   compareFiles(one: number, other: number): number {
     const pid = process.pid;
-    return result(
-      Number(coldLibc().syscall(CALL.kcmp, pid, pid, KCMP_FILE, one, other, 0)),
-    );
+    return result(Number(coldLibc().syscall(CALL.kcmp, pid, pid, KCMP_FILE, one, other, 0)));
   },
 };
 

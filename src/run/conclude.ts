@@ -58,9 +58,10 @@ function tell(run: EndedRun, outcome: Outcome, leftAlone: readonly NamedProcess[
 }
 
 function tellLeftovers(run: EndedRun): void {
-  const { course } = run;
+  const { course, state } = run;
   const left = course.ledger.leftovers(true);
-  if (left.length === 0) return;
+  // After a limit or a request the whole tree was meant: who outlived the main command is no news.
+  if (left.length === 0 || state.limit !== undefined || state.stop !== undefined) return;
   if (endsLeftovers(run)) return say(messages.leftoversEnded(left));
   if (course.options.leftovers === "leave") say(messages.leftoversLeft(left));
 }

@@ -7,7 +7,7 @@ import type { RunRecord } from "../core/run-record.ts";
 import type { Inheritance } from "../os/inheritance.ts";
 import { say } from "../os/say.ts";
 import { openStateDirectory, resolveStateDirectory } from "../os/state-dir.ts";
-import type { WorkerUrls } from "../output/copy.ts";
+import type { CopyPlan } from "../output/copy.ts";
 import { makeIdentity, type RunIdentity } from "./identity.ts";
 import { RunLedger } from "./ledger.ts";
 import { messages } from "./messages.ts";
@@ -16,10 +16,10 @@ export interface RunRequest {
   readonly options: RunOptions;
   readonly argv: readonly Uint8Array[];
   readonly inherited: Inheritance;
-  /** Names of variables that stand for options: the command does not get them. */
-  readonly optionVariables: readonly string[];
+  /** Whether a variable stands for an option: the command does not get it. */
+  readonly isOptionVariable: (name: string) => boolean;
   readonly build: RunRecord["watchdog"];
-  readonly workerUrls: WorkerUrls;
+  readonly workerUrls: CopyPlan["workerUrls"];
 }
 
 export interface Course {

@@ -2,6 +2,7 @@
  * The environment of the command: the caller's bytes, untouched and in order, less what stands for options of watchdog's
  * or names another pid, plus the variables of the run.
  */
+import { isFaultVariable } from "../os/faults.ts";
 import type { WallAt } from "../core/time.ts";
 
 export interface RunVariables {
@@ -18,15 +19,18 @@ const NAMES_ANOTHER_PID = ["LISTEN_PID", "LISTEN_FDS"];
 export const LONGEST_RUN_PATH = 64;
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** @param optionVariables  names that stand for options: a nested watchdog starts fresh */
+/** @param isOption  whether a variable stands for an option: a nested watchdog starts fresh */
 export function makeEnvironment(
   inherited: readonly Uint8Array[],
-  optionVariables: readonly string[],
+  isOption: (name: string) => boolean,
   variables: RunVariables,
 ): Uint8Array[] {
   const own = listVariables(inherited, variables);
-  const removed = new Set([...optionVariables, ...NAMES_ANOTHER_PID, ...own.keys()]);
-  const kept = inherited.filter((entry) => !removed.has(keyOf(entry)));
+  const removed = new Set([...NAMES_ANOTHER_PID, ...own.keys()]);
+  const kept = inherited.filter((entry) => {
+    const key = keyOf(entry);
+    return !removed.has(key) && !isOption(key) && !isFaultVariable(key);
+  });
   const added = [...own].map(([key, value]) => new TextEncoder().encode(`${key}=${value}`));
   return [...kept, ...added];
 }
@@ -62,7 +66,11 @@ export function splitRunPath(path: string | undefined): string[] {
 /** The value of the first entry with this key, as getenv(3) would find it. */
 export function valueOf(entries: readonly Uint8Array[], key: string): string | undefined {
   const entry = entries.find((one) => keyOf(one) === key);
-  return entry === undefined ? undefined : Buffer.from(entry).toString("utf8").slice(key.length + 1);
+  return entry === undefined
+    ? undefined
+    : Buffer.from(entry)
+        .toString("utf8")
+        .slice(key.length + 1);
 }
 
 /** Only keys of plain ASCII are compared, so decoding as latin1 is exact. */

@@ -27,16 +27,11 @@ const SAMPLES_IN_SPAN = 20;
 const SHORTEST_PERIOD_MS = 50;
 const LONGEST_PERIOD_MS = 30_000;
 
-export function watchIdleness(
-  subject: IdleSubject,
-  policy: IdlePolicy,
-  onIdle: () => void,
-): Timer {
+export function watchIdleness(subject: IdleSubject, policy: IdlePolicy, onIdle: () => void): Timer {
   const watch = new IdleWatch(subject, policy, onIdle);
   const period = policy.spanMs / SAMPLES_IN_SPAN;
-  const timer = wakeEvery(
-    Math.min(Math.max(period, SHORTEST_PERIOD_MS), LONGEST_PERIOD_MS),
-    () => watch.look(),
+  const timer = wakeEvery(Math.min(Math.max(period, SHORTEST_PERIOD_MS), LONGEST_PERIOD_MS), () =>
+    watch.look(),
   );
   watch.look();
   return timer;

@@ -123,7 +123,10 @@ function refuse(
   errorNumber: number,
 ): WatchdogError {
   const name = Buffer.from(argv[0] ?? "").toString("utf8");
-  const code = { "not-found": "spawn.not-found", "not-executable": "spawn.not-executable" } as const;
+  const code = {
+    "not-found": "spawn.not-found",
+    "not-executable": "spawn.not-executable",
+  } as const;
   return new WatchdogError(
     because === "system" ? "spawn.failed" : code[because],
     `${name}: ${nameErrno(errorNumber)}`,

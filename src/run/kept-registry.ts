@@ -70,9 +70,7 @@ export function findKept(
   if (entries.length === 0) return NOBODY;
   const identities = new Set(entries.map((entry) => entry.identity));
   const tokens = new Set(entries.map((entry) => `${KEPT_VARIABLE}=${entry.token}`));
-  const kept = rows.filter(
-    (row) => identities.has(identify(row)) || carriesToken(row.pid, tokens),
-  );
+  const kept = rows.filter((row) => identities.has(identify(row)) || carriesToken(row.pid, tokens));
   return new Set(kept.map((row) => row.pid));
 }
 

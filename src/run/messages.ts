@@ -47,6 +47,8 @@ export const messages = {
     `watchdog: ${bytes} bytes of output were not delivered: their reader did not take them`,
   outputFailed: (stream: string, reason: string): string =>
     `watchdog: ${stream} could not be written: ${reason}; the command was told by a closed pipe`,
+  logIncomplete: (bytes: number, reason: string): string =>
+    `watchdog: ${bytes} bytes are missing in the log: ${reason}`,
   noLog: (reason: string): string => `watchdog: no log is kept: ${reason}`,
   noResultFile: (path: string, reason: string): string =>
     `watchdog: result file ${path} could not be written: ${reason}`,

@@ -11,8 +11,8 @@ import type { MonotonicAt } from "../core/time.ts";
 import { encodeName } from "../os/state-dir.ts";
 import { monotonicNow, wallNow } from "../os/clock.ts";
 import type { Redirection } from "../os/spawn.ts";
-import { nameErrno, sys } from "../os/sys.ts";
-import type { Copy, CopyPlan } from "../output/copy.ts";
+import { F_SETFL, nameErrno, O_NONBLOCK, sys } from "../os/sys.ts";
+import type { Copy, CopyPlan, StreamCounters } from "../output/copy.ts";
 import type { Course } from "./course.ts";
 import { messages } from "./messages.ts";
 import { watchTerminals } from "./terminal-output.ts";
@@ -65,7 +65,7 @@ export class RunOutput {
   }
 
   #copyPlan(): CopyPlan {
-    const { options, request } = this.#course;
+    const { options, request, stateDirectory } = this.#course;
     return {
       streams: this.#pipes.map((pipe) => ({
         name: pipe.name,
@@ -73,7 +73,7 @@ export class RunOutput {
         destinationFd: pipe.descriptors[0] ?? STDOUT,
       })),
       log: this.#logPlan(),
-      isQuiet: options.isQuiet,
+      spoolDirectory: options.isQuiet ? `${stateDirectory}/spool` : undefined,
       workerUrls: request.workerUrls,
     };
   }
@@ -124,14 +124,15 @@ export class RunOutput {
   }
 
   logSummary(): LogSummary | null {
+    const plan = this.#logPlan();
     const log = this.#running?.counters().log;
-    if (log === undefined) return null;
+    if (plan === undefined || log === undefined) return null;
     return {
-      path: log.path ?? null,
+      path: log.keptBytes > 0 ? `${plan.directory}/${plan.fileName}` : null,
       kept_bytes: log.keptBytes,
       omitted_bytes: log.omittedBytes,
       dropped_bytes: log.droppedBytes,
-      because: log.because ?? null,
+      because: log.errno === 0 ? null : nameErrno(log.errno),
     };
   }
 
@@ -139,17 +140,26 @@ export class RunOutput {
   troubles(): string[] {
     const counters = this.#running?.counters();
     if (counters === undefined) return [];
-    const lines: string[] = [];
-    for (const stream of counters.streams) {
-      const missing = stream.readBytes - stream.writtenBytes;
-      if (stream.state === "write-failed") {
-        lines.push(messages.outputFailed(stream.name, nameErrno(stream.errorNumber)));
-      } else if (missing > 0 && stream.state !== "reader-gone" && !this.#course.options.isQuiet) {
-        lines.push(messages.undelivered(missing));
-      }
+    const lines = counters.streams.flatMap((stream) => this.#troublesOf(stream));
+    const { log } = counters;
+    if (log !== undefined && log.droppedBytes > 0) {
+      lines.push(
+        messages.logIncomplete(
+          log.droppedBytes,
+          log.errno === 0 ? "slow disk" : nameErrno(log.errno),
+        ),
+      );
     }
-    if (counters.log?.because !== undefined) lines.push(messages.noLog(counters.log.because));
     return lines;
+  }
+
+  #troublesOf(stream: StreamCounters): string[] {
+    if (stream.end === "write-failed" || stream.end === "read-failed") {
+      return [messages.outputFailed(stream.name, nameErrno(stream.errno))];
+    }
+    const missingBytes = stream.readBytes - stream.writtenBytes;
+    const isExpected = stream.end === "reader-gone" || this.#course.options.isQuiet;
+    return missingBytes > 0 && !isExpected ? [messages.undelivered(missingBytes)] : [];
   }
 }
 
@@ -193,5 +203,7 @@ function makePipe(): { readEnd: number; writeEnd: number } {
       hint: "run it without a copy of the output: --log off",
     });
   }
+  // Our end alone: the description of the read end is shared with nobody.
+  sys.fcntl(ends.readEnd, F_SETFL, O_NONBLOCK);
   return ends;
 }

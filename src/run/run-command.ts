@@ -8,10 +8,12 @@ import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.t
 import type { RunState } from "../core/run-machine.ts";
 import type { WallAt } from "../core/time.ts";
 import { faultPoint } from "../os/faults.ts";
+import { findFfiTrouble } from "../os/libc.ts";
 import { becomeReaper } from "../os/reaper.ts";
 import { say } from "../os/say.ts";
 import { type SpawnResult, spawnProcess } from "../os/spawn.ts";
 import { nameErrno } from "../os/sys.ts";
+import { traceStep } from "../os/trace.ts";
 import { type Course, prepareCourse, type RunRequest } from "./course.ts";
 import { makeEnvironment } from "./environment.ts";
 import { messages } from "./messages.ts";
@@ -29,22 +31,28 @@ import { beginWatch } from "./watch.ts";
  */
 export async function runCommand(request: RunRequest): Promise<Leaving> {
   const course = prepareCourse(request);
+  const trouble = findFfiTrouble();
+  if (trouble !== undefined) return (await import("./degraded.ts")).runDegraded(course, trouble);
   const output = new RunOutput(course);
   becomeReaper();
   const inbox = new SignalInbox(request.inherited.ignoredSignals);
   writeRecord(course.options.resultFile, recordOfRunning(course, undefined));
+  traceStep("ready to spawn");
   const spawned = spawn(course, output);
+  traceStep("spawned");
   output.release();
   if (spawned.kind === "refused") return leaveUnstarted(course, spawned);
   const endOutput = (state: RunState): Promise<void> => output.end(isGood(course, state));
   const watch = beginWatch({ course, main: spawned.pid, output, inbox, endOutput });
   output.start();
+  traceStep("watching");
   const state = await watch.supervisor.finished;
+  traceStep("tree empty, output delivered");
   return conclude({ course, main: spawned.pid, output, tree: watch.tree, state });
 }
 
 function spawn(course: Course, output: RunOutput): SpawnResult {
-  const { inherited, argv, optionVariables } = course.request;
+  const { inherited, argv, isOptionVariable } = course.request;
   const { runId, jobName } = course.identity;
   const variables = {
     runId,
@@ -56,7 +64,7 @@ function spawn(course: Course, output: RunOutput): SpawnResult {
   const result = spawnProcess(
     {
       argv,
-      environment: makeEnvironment(inherited.environment, optionVariables, variables),
+      environment: makeEnvironment(inherited.environment, isOptionVariable, variables),
       group: inherited.hasTerminal ? "shared" : "own-group",
       redirections: output.redirections(),
     },

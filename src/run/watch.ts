@@ -4,7 +4,7 @@
  */
 import type { InterruptHandling, RunPolicy, RunState } from "../core/run-machine.ts";
 import { DEFAULT_KILL_AFTER_MS } from "../core/run-options.ts";
-import { maskHolds, SIGINT } from "../core/signals.ts";
+import { maskHolds, SIGHUP, SIGINT } from "../core/signals.ts";
 import { canOpenTerminal } from "../os/inheritance.ts";
 import { readSignalMasks } from "../os/proc.ts";
 import { watchChildren } from "../os/reaper.ts";
@@ -75,14 +75,15 @@ function describeSignal(signal: number, main: number) {
     kind: "signal-received",
     signal,
     interrupt: signal === SIGINT ? readInterruptHandling(main) : "unread",
-    isTerminalGone: !canOpenTerminal(),
+    isTerminalGone: signal === SIGHUP && !canOpenTerminal(),
   } as const;
 }
 
 function readInterruptHandling(main: number): InterruptHandling {
   const masks = readSignalMasks(main);
   if (masks === undefined) return "unread";
-  if (maskHolds(masks.ignored, SIGINT) || maskHolds(masks.blocked, SIGINT)) return "ignored";
+  // A blocked INT is no ignored one: shells block it for a moment around each fork.
+  if (maskHolds(masks.ignored, SIGINT)) return "ignored";
   return maskHolds(masks.caught, SIGINT) ? "caught" : "default";
 }
 

@@ -45,7 +45,7 @@ export function lookAt(pid: number, ours: string | undefined): ProcessRow | unde
 /** Our own chain of parents up to process 1. */
 export function findAncestors(): Set<number> {
   const ancestors = new Set<number>();
-  for (let pid = process.ppid; pid > 0 && !ancestors.has(pid); ) {
+  for (let pid = process.ppid; pid > 0 && !ancestors.has(pid);) {
     ancestors.add(pid);
     pid = readStat(pid)?.ppid ?? 0;
   }
@@ -57,5 +57,10 @@ export function readCookie(pid: number, key: string, value: string): "yes" | "no
   const entries = readEnvironment(pid);
   if (entries === undefined) return "unread";
   const entry = entries.find((one) => one.startsWith(`${key}=`));
-  return entry?.slice(key.length + 1).split("/").includes(value) ? "yes" : "no";
+  return entry
+    ?.slice(key.length + 1)
+    .split("/")
+    .includes(value)
+    ? "yes"
+    : "no";
 }

@@ -99,7 +99,9 @@ export class Tree implements Containment {
   /** KILL to members that are direct children. Collect, and come again, until `isEmpty()`. */
   killRound(): SignalTally {
     const view = this.#look();
-    return this.#signal(decideKilled(view), view, (row, guarded) => signalChild(row.pid, 9, guarded));
+    return this.#signal(decideKilled(view), view, (row, guarded) =>
+      signalChild(row.pid, 9, guarded),
+    );
   }
 
   /** Proof that no process of the job exists. Right only after everything was collected. */
@@ -107,7 +109,9 @@ export class Tree implements Containment {
     if (readChildren("self").length === 0) return true;
     const view = this.#look();
     const decided = decideMembers(view);
-    return !view.rows.some((row) => row.ppid === view.self && decided.get(row.pid)?.kind === "member");
+    return !view.rows.some(
+      (row) => row.ppid === view.self && decided.get(row.pid)?.kind === "member",
+    );
   }
 
   #signal(

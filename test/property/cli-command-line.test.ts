@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { cutCommandLine } from "../../src/cli/command-line.ts";
+import { takesValue } from "../../src/cli/option-row.ts";
 import { KEEP_COMMAND, RUN_COMMAND } from "../../src/cli/options-table.ts";
 import { renderError } from "../../src/cli/render-error.ts";
 import { WatchdogError } from "../../src/core/errors.ts";
@@ -32,7 +33,14 @@ const word = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(...flags).map((flag) => `${flag}=5`) },
   { weight: 1, arbitrary: fc.constantFrom(...flags).map((flag) => flag.replace(/.$/, "")) },
 );
+const rightOption = fc
+  .constantFrom(...RUN_COMMAND.rows.filter(takesValue))
+  .chain((row) => fc.constantFrom([row.flag, row.example], [`${row.flag}=${row.example}`]));
+const rightLine = fc
+  .tuple(fc.array(rightOption, { maxLength: 4 }), fc.array(word, { maxLength: 4 }))
+  .map(([options, tail]) => ["run", ...options.flat(), "--", "x", ...tail]);
 const line = fc.oneof(
+  rightLine,
   fc.array(word, { maxLength: 8 }),
   fc.array(word, { maxLength: 8 }).map((words) => ["run", ...words]),
 );

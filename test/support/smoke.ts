@@ -30,9 +30,10 @@ const CASE_LIMIT_MS = 20_000;
 
 /**
  * What a hostile working directory holds: both files take effect in a Bun binary that loads them.
+ * The second variable is an option of watchdog's own, with a value that is refused.
  */
 const PLANT_HOSTILE_DIRECTORY = `
-  echo 'FROM_DOTENV=evil' >.env
+  printf 'FROM_DOTENV=evil\\nWATCHDOG_TIMEOUT=evil\\n' >.env
   echo 'preload = ["./evil.ts"]' >bunfig.toml
   echo 'require("node:fs").writeFileSync("planted", ""); console.log("PRELOAD RAN")' >evil.ts
 `;

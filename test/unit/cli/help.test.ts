@@ -12,7 +12,6 @@ import { KEEP_COMMAND, RUN_COMMAND } from "../../../src/cli/options-table.ts";
 import { OUTCOME_TABLE } from "../../../src/core/outcome-table.ts";
 
 const TOPICS: readonly HelpTopic[] = ["watchdog", "run", "keep"];
-const BUILD = { version: "1.2.3", commit: "0123456789ab" };
 
 describe("the help", () => {
   for (const topic of TOPICS) {
@@ -56,10 +55,11 @@ describe("the help", () => {
 });
 
 test("an answer is the help of the topic, or the version and its commit on one line", async () => {
+  const build = { version: "1.2.3", commit: "0123456789ab" };
   for (const topic of TOPICS) {
-    const answer = await answerQuestion({ kind: "help", topic }, BUILD);
+    const answer = await answerQuestion({ kind: "help", topic }, build);
     expect(answer).toBe(renderHelp(topic, COMMAND_SUMMARIES));
   }
-  const version = await answerQuestion({ kind: "version" }, BUILD);
+  const version = await answerQuestion({ kind: "version" }, build);
   expect(version).toBe("watchdog 1.2.3 (0123456789ab)\n");
 });

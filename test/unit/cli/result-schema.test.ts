@@ -4,6 +4,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { listFields, resultSchema } from "../../../src/cli/result-schema.ts";
+import type { RunRecord } from "../../../src/core/run-record.ts";
 
 const ENDED = {
   format: 1,
@@ -34,7 +35,12 @@ const ENDED = {
   log: { path: "/l", kept_bytes: 3, omitted_bytes: 0, dropped_bytes: 0, because: null },
   degraded: [],
   watchdog: { version: "0.1.0", commit: "unknown" },
-};
+} as const satisfies RunRecord;
+
+/** Does not compile when the record that is written has other fields than the promised one. */
+type SchemaField = keyof typeof resultSchema.shape;
+const UNPROMISED: [Exclude<keyof RunRecord, SchemaField>] extends [never] ? 0 : never = 0;
+const UNWRITTEN: [Exclude<SchemaField, keyof RunRecord>] extends [never] ? 0 : never = 0;
 
 const RUNNING = {
   ...ENDED,
@@ -55,6 +61,7 @@ function isTaken(record: unknown): boolean {
 
 describe("a record", () => {
   test("of a run that runs or has ended is taken, with fields of later versions", () => {
+    expect([UNPROMISED, UNWRITTEN]).toEqual([0, 0]);
     expect(isTaken(ENDED)).toBe(true);
     expect(isTaken(RUNNING)).toBe(true);
     const later = { ...ENDED, later: 1, limits: { ...ENDED.limits, later: 1 } };

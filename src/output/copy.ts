@@ -1,0 +1,239 @@
+/**
+ * The output of one run, seen from main: starts the Workers, reads their counters, passes main's orders on. No byte of
+ * output ever passes through main, and nothing here blocks.
+ *
+ * Always: the pipes' read ends belong to this room from `startCopy` on. A stalled reader stalls its copy Worker and by
+ * that the command, never main: `drain` and `abandon` return at once, and `writeStartedAt` tells who is waiting.
+ */
+import type { MonotonicAt } from "../core/time.ts";
+import { nameErrno, sys } from "../os/sys.ts";
+import { ChunkRing } from "./chunk-ring.ts";
+import type { Order, SourceEnd } from "./shared-state.ts";
+import { LogState, StreamState } from "./shared-state.ts";
+import type { CopyTask, LogTask } from "./worker-messages.ts";
+
+export interface CopyStream {
+  readonly name: "stdout" | "stderr" | "both";
+  /** The read end, close-on-exec; ours from now on (its Worker makes it non-blocking and closes it). */
+  readonly pipeFd: number;
+  readonly destinationFd: number;
+}
+
+export interface LogPlan {
+  /** The job's directory below `logsRoot`; made when the first byte comes. */
+  readonly directory: string;
+  readonly fileName: string;
+  readonly maxBytes: number;
+  readonly keepBytes: number;
+  readonly logsRoot: string;
+}
+
+export interface CopyPlan {
+  readonly streams: readonly CopyStream[];
+  readonly log: LogPlan | undefined;
+  /** Nothing is printed before the verdict by `finish`. */
+  readonly isQuiet: boolean;
+  readonly workerUrls: WorkerUrls;
+}
+
+/** Where the Workers' front doors are; known to the program's own front door only. */
+export interface WorkerUrls {
+  readonly copy: string | URL;
+  readonly log: string | URL;
+}
+
+export interface StreamCounters {
+  readonly name: CopyStream["name"];
+  readonly readBytes: number;
+  readonly writtenBytes: number;
+  readonly lastOutputAt: MonotonicAt | undefined;
+  /** Since when a write waits for the destination's reader; undefined while none is in progress. */
+  readonly writeStartedAt: MonotonicAt | undefined;
+  readonly state: SourceEnd;
+  /** Why, for "write-failed" and "read-failed" (and a replay that failed); 0 for none. */
+  readonly errorNumber: number;
+  readonly isQuietAbandoned: boolean;
+}
+
+export interface LogCounters {
+  /** Undefined while nothing has been kept. */
+  readonly path: string | undefined;
+  readonly keptBytes: number;
+  readonly omittedBytes: number;
+  /** Lost to a disk that was too slow or full. */
+  readonly droppedBytes: number;
+  /** Why the log is not complete, for people; undefined while it is. */
+  readonly because: string | undefined;
+}
+
+export interface OutputCounters {
+  readonly streams: readonly StreamCounters[];
+  readonly readBytes: number;
+  readonly lastOutputAt: MonotonicAt | undefined;
+  readonly log: LogCounters | undefined;
+}
+
+export interface Copy {
+  counters(): OutputCounters;
+  /** The tree is gone: copy what is in the pipes now, then end. */
+  drain(): void;
+  /** The verdict on a quiet run; only after `drain`. */
+  finish(how: "replay" | "discard"): void;
+  /** Do not wait for readers any more: the log is finished and `ended` resolves, blocked Workers stay behind. */
+  abandon(): void;
+  /** When everything is delivered (or abandoned) and the log is one file. Never rejects. */
+  readonly ended: Promise<OutputCounters>;
+}
+
+const WAKE_UP = new Uint8Array(new BigUint64Array([1n]).buffer);
+
+interface RunningStream {
+  readonly plan: CopyStream;
+  readonly state: StreamState;
+  readonly ring: ChunkRing | undefined;
+}
+
+/** @throws nothing of the disk: a log or spool that cannot be had is counted, the copy goes on */
+export function startCopy(plan: CopyPlan): Copy {
+  const log = plan.log === undefined ? undefined : new LogState();
+  const wakeFd = sys.eventfd();
+  const streams = plan.streams.map((stream) => ({
+    plan: stream,
+    state: new StreamState(),
+    ring: log === undefined ? undefined : new ChunkRing(),
+  }));
+  const counters = () => countOutput(plan, streams, log);
+  const wake = (order: Order) => {
+    for (const stream of streams) stream.state.setOrder(order);
+    sys.write(wakeFd, WAKE_UP, WAKE_UP.length);
+  };
+  const abandoned = Promise.withResolvers<void>();
+  const copies = streams.map((stream) => {
+    const worker = startWorker(plan.workerUrls.copy, copyTask(plan, stream, { log, wakeFd }));
+    return worker.then((isClean) => endStream(stream, isClean, log));
+  });
+  const logged = log === undefined ? undefined : startLog(plan, streams, log);
+  const delivered = Promise.race([Promise.all(copies), abandoned.promise]);
+  const ended = Promise.all([delivered, logged]).then(() => counters());
+  return {
+    counters,
+    ended,
+    drain: () => wake("drain"),
+    finish: (how) => wake(how),
+    abandon() {
+      for (const stream of streams) stream.state.setEnd("abandoned");
+      log?.signal();
+      abandoned.resolve();
+    },
+  };
+}
+
+function copyTask(
+  plan: CopyPlan,
+  stream: RunningStream,
+  shared: { log: LogState | undefined; wakeFd: number },
+): CopyTask {
+  const feed =
+    shared.log === undefined || stream.ring === undefined
+      ? undefined
+      : { ring: stream.ring.memory, log: shared.log.memory };
+  return {
+    kind: "copy",
+    pipeFd: stream.plan.pipeFd,
+    destinationFd: stream.plan.destinationFd,
+    wakeFd: shared.wakeFd,
+    state: stream.state.memory,
+    feed,
+    spoolDirectory: plan.isQuiet ? spoolDirectory(plan) : undefined,
+  };
+}
+
+/** A run without a log has no directory of ours; a nameless file may lie in any. */
+function spoolDirectory(plan: CopyPlan): string {
+  return plan.log?.logsRoot ?? process.env["TMPDIR"] ?? "/var/tmp";
+}
+
+/** A Worker that died has left its pipe open: the command would wait for ever on a full one. */
+function endStream(stream: RunningStream, isClean: boolean, log: LogState | undefined): void {
+  if (!isClean && stream.state.end === "open") {
+    sys.close(stream.plan.pipeFd);
+    stream.state.setEnd("worker-failed");
+  }
+  log?.signal();
+}
+
+function startLog(
+  plan: CopyPlan,
+  streams: readonly RunningStream[],
+  log: LogState,
+): Promise<boolean> | undefined {
+  if (plan.log === undefined) return undefined;
+  const sources = streams.flatMap(({ state, ring }) =>
+    ring === undefined ? [] : [{ state: state.memory, ring: ring.memory }],
+  );
+  return startWorker(plan.workerUrls.log, { kind: "log", log: log.memory, sources, ...plan.log });
+}
+
+/** Resolves when the Worker has said that it ended (true), or has died without (false). */
+function startWorker(url: string | URL, task: CopyTask | LogTask): Promise<boolean> {
+  return new Promise((resolve) => {
+    const worker = new Worker(url);
+    worker.addEventListener("message", () => {
+      worker.unref();
+      resolve(true);
+    });
+    worker.addEventListener("error", (event) => {
+      event.preventDefault();
+      resolve(false);
+    });
+    worker.addEventListener("close", () => resolve(false));
+    worker.postMessage(task);
+  });
+}
+
+function countOutput(
+  plan: CopyPlan,
+  streams: readonly RunningStream[],
+  log: LogState | undefined,
+): OutputCounters {
+  const counted = streams.map(({ plan: { name }, state }) => ({
+    name,
+    readBytes: state.readBytes,
+    writtenBytes: state.writtenBytes,
+    lastOutputAt: state.lastOutputAt,
+    writeStartedAt: state.writeStartedAt,
+    state: state.end,
+    errorNumber: state.errno,
+    isQuietAbandoned: state.isQuietAbandoned,
+  }));
+  const lost = streams.reduce((sum, stream) => sum + stream.state.logDroppedBytes, 0);
+  return {
+    streams: counted,
+    readBytes: counted.reduce((sum, stream) => sum + stream.readBytes, 0),
+    lastOutputAt: latest(counted.map((stream) => stream.lastOutputAt)),
+    log: plan.log === undefined || log === undefined ? undefined : countLog(plan.log, log, lost),
+  };
+}
+
+function countLog(plan: LogPlan, log: LogState, lostBytes: number): LogCounters {
+  const droppedBytes = log.droppedBytes + lostBytes;
+  return {
+    path: log.keptBytes > 0 ? `${plan.directory}/${plan.fileName}` : undefined,
+    keptBytes: log.keptBytes,
+    omittedBytes: log.omittedBytes,
+    droppedBytes,
+    because: explainLoss(log.errno, droppedBytes),
+  };
+}
+
+function explainLoss(errorNumber: number, droppedBytes: number): string | undefined {
+  if (errorNumber !== 0) return nameErrno(errorNumber);
+  return droppedBytes > 0 ? "the log's disk is too slow" : undefined;
+}
+
+function latest(instants: readonly (MonotonicAt | undefined)[]): MonotonicAt | undefined {
+  return instants.reduce(
+    (last, at) => (at !== undefined && (last === undefined || at > last) ? at : last),
+    undefined,
+  );
+}

@@ -1,0 +1,88 @@
+/**
+ * The loop of one stream: read what the command wrote, show it to the log, deliver it. Knows nothing of Workers, of
+ * where the bytes go, or of why main wants it to stop.
+ *
+ * Always: bytes are delivered in order, all of them or the stream says why not; the log is shown a chunk before its
+ * delivery, so that it has also what a stalled reader never took. Blocks in poll(2) and in the sink, nowhere else.
+ *
+ * After the order "drain" (the tree is gone) at most the bytes that are in the pipe at that moment are copied: a
+ * stranger that holds the other end may write for ever.
+ */
+import { monotonicNow } from "../os/clock.ts";
+import { EAGAIN, EINTR, POLLERR, POLLIN, sys } from "../os/sys.ts";
+import { CHUNK_BYTES } from "./chunk-ring.ts";
+import type { Sink } from "./destination.ts";
+import type { LogFeed } from "./log-feed.ts";
+import { injectedError, readInto } from "./memory-io.ts";
+import type { SourceEnd, StreamState } from "./shared-state.ts";
+
+const WAIT_FOR_EVER = -1;
+const ANY_EVENT = 0;
+
+export interface StreamParts {
+  readonly pipeFd: number;
+  readonly wakeFd: number;
+  /** The destination where poll(2) can tell that its reader is gone; undefined where it cannot. */
+  readonly watchedFd: number | undefined;
+  readonly state: StreamState;
+  readonly sink: Sink;
+  readonly feed: LogFeed | undefined;
+  /** The address of CHUNK_BYTES of the caller's memory, for chunks that the log does without. */
+  readonly buffer: number;
+}
+
+interface Ended {
+  readonly end: SourceEnd;
+  readonly errno: number;
+}
+
+export function copyStream(parts: StreamParts): Ended {
+  let remaining = Number.POSITIVE_INFINITY;
+  for (;;) {
+    if (remaining === Number.POSITIVE_INFINITY && parts.state.order !== "copy") {
+      remaining = Math.max(0, sys.readableBytes(parts.pipeFd));
+    }
+    const address = parts.feed?.claim(parts.buffer) ?? parts.buffer;
+    // Reading also when nothing should remain tells an end of file from a stranger who holds the pipe.
+    const limit = Math.min(CHUNK_BYTES, Math.max(remaining, 0));
+    const count = limit === 0 ? -EAGAIN : readInto(parts.pipeFd, address, limit);
+    if (count === 0) return { end: "eof", errno: 0 };
+    if (count > 0) {
+      const outcome = passOn(parts, address, count);
+      if (outcome < 0) return failedDelivery(outcome);
+      remaining -= count;
+      continue;
+    }
+    if (count === -EINTR) continue;
+    if (count !== -EAGAIN) return { end: "read-failed", errno: -count };
+    if (remaining !== Number.POSITIVE_INFINITY) return { end: "drained", errno: 0 };
+    if (isReaderGone(parts)) return { end: "reader-gone", errno: EPIPE };
+  }
+}
+
+const EPIPE = 32;
+
+function passOn(parts: StreamParts, address: number, count: number): number {
+  parts.state.noteRead(count, monotonicNow());
+  parts.feed?.publish(count);
+  const injected = injectedError("copy.chunk", parts.pipeFd, count);
+  return injected < 0 ? injected : parts.sink.deliver(address, count);
+}
+
+function failedDelivery(outcome: number): Ended {
+  return { end: outcome === -EPIPE ? "reader-gone" : "write-failed", errno: -outcome };
+}
+
+/** Waits for something to read, an order, or the reader's departure; true for the last. */
+function isReaderGone(parts: StreamParts): boolean {
+  const ready: number[] = [];
+  const watched = parts.watchedFd ?? -1;
+  const descriptors = [
+    [parts.pipeFd, POLLIN],
+    [parts.wakeFd, POLLIN],
+    [watched, ANY_EVENT],
+  ] as const;
+  if (sys.poll(descriptors, WAIT_FOR_EVER, ready) <= 0) return false;
+  const hasInput = (ready[0] ?? 0) !== 0;
+  return !hasInput && ((ready[2] ?? 0) & POLLERR) !== 0;
+}
