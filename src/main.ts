@@ -1,6 +1,6 @@
 /**
- * The front door: the real arguments, processes and clocks meet here, and nothing is decided. The only file that leaves
- * the process.
+ * The front door: the real arguments, processes and clocks meet here, and nothing is decided. The
+ * only file that leaves the process.
  */
 import { cutCommandLine } from "./cli/command-line.ts";
 import { renderError } from "./cli/render-error.ts";
@@ -11,7 +11,6 @@ import { readInheritance } from "./os/inheritance.ts";
 import { leaveBySignal, leaveWithStatus } from "./os/leave.ts";
 import { say, writeAnswer } from "./os/say.ts";
 import { traceStep, writeTrace } from "./os/trace.ts";
-import { keepCommand } from "./run/keep.ts";
 import { runCommand } from "./run/run-command.ts";
 
 declare const WATCHDOG_VERSION: string;
@@ -39,7 +38,8 @@ async function main(): Promise<Leaving> {
       writeAnswer(await answerQuestion(cut, build));
       return OK;
     }
-    case "keep":
+    case "keep": {
+      const { keepCommand } = await import("./run/keep.ts");
       keepCommand({
         argv: inherited.words.slice(cut.commandAt),
         inherited,
@@ -47,6 +47,7 @@ async function main(): Promise<Leaving> {
         stateDir: cut.options.stateDir,
       });
       return OK;
+    }
     case "run":
       return runCommand({
         options: cut.options,

@@ -1,6 +1,7 @@
 /**
- * Failures: the world's faults, each with a code of one closed table that also gives the exit status. Normal
- * results that somebody must choose between are unions, never errors; bugs are assertions.
+ * Failures: the world's faults, each with a code of one closed table that also gives the exit
+ * status. Normal results that somebody must choose between are unions, never errors; bugs are
+ * assertions.
  */
 
 /** Exit statuses of watchdog's own, by outcome name (README, "Exit statuses"). */
@@ -16,7 +17,9 @@ export const EXIT = {
 
 export type ExitName = keyof typeof EXIT;
 
-/** Every failure code and the exit that it leads to: a code that is missing here does not compile. */
+/**
+ * Every failure code and the exit that it leads to: a code that is missing here does not compile.
+ */
 export const FAILURES = {
   usage: "usage_error",
   "state.refused": "config_error",
@@ -32,8 +35,9 @@ export const FAILURES = {
 export type FailureCode = keyof typeof FAILURES;
 
 /**
- * A failure on its way to the user: one sentence (what, found, expected) and a hint that can be pasted.
- * Adapters make it once, at the place where the foreign error is caught, and keep that as `cause`.
+ * A failure on its way to the user: one sentence (what, found, expected) and a hint that can be
+ * pasted. Adapters make it once, at the place where the foreign error is caught, and keep that as
+ * `cause`.
  */
 export class WatchdogError extends Error {
   readonly code: FailureCode;

@@ -1,8 +1,9 @@
 /**
- * Whether a tree has been idle for a whole span: no output, next to no CPU, next to no I/O. Pure: samples in, answer out.
+ * Whether a tree has been idle for a whole span: no output, next to no CPU, next to no I/O. Pure:
+ * samples in, answer out.
  *
- * CPU and I/O are judged as averages over the span, because a clock tick (10 ms) is more than one percent of any short
- * sample; output must have been none at all.
+ * CPU and I/O are judged as averages over the span, because a clock tick (10 ms) is more than one
+ * percent of any short sample; output must have been none at all.
  */
 import { type MonotonicAt, spanMs } from "./time.ts";
 

@@ -1,6 +1,7 @@
 /**
- * The name of a run where `--name` gives none: the base name of the command and eight hex digits over its arguments and
- * directory, so that the same command line in the same directory always meets itself. Pure: the hash is handed in.
+ * The name of a run where `--name` gives none: the base name of the command and eight hex digits
+ * over its arguments and directory, so that the same command line in the same directory always
+ * meets itself. Pure: the hash is handed in.
  */
 
 const LONGEST_BASE = 80;

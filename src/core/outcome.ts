@@ -1,6 +1,6 @@
 /**
- * How a run ended, in one word, and what watchdog's own exit status is: decided from facts, in the order of
- * precedence that the README states. The command's own status passes through untouched.
+ * How a run ended, in one word, and what watchdog's own exit status is: decided from facts, in the
+ * order of precedence that the README states. The command's own status passes through untouched.
  */
 import { EXIT } from "./errors.ts";
 import type { CommandEnd, LimitName, StopRequest } from "./run-machine.ts";
@@ -69,7 +69,9 @@ export function decideOutcome(facts: OutcomeFacts): Outcome {
   return { name: isGood ? "ok" : "failed", because: "exited", statusOf: "command", leaving };
 }
 
-/** A key or a hang-up counts as the reason only if the command died of it, or says so in its status. */
+/**
+ * A key or a hang-up counts as the reason only if the command died of it, or says so in its status.
+ */
 function stopByKey(end: CommandEnd, seen: readonly number[]): StopRequest | undefined {
   const signal = end.kind === "signaled" ? end.signal : end.code - 128;
   if (!seen.includes(signal)) return undefined;

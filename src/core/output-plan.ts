@@ -1,8 +1,10 @@
 /**
- * What happens to descriptors 1 and 2 of the command: inherited as they are, or copied through a pipe. Pure.
+ * What happens to descriptors 1 and 2 of the command: inherited as they are, or copied through a
+ * pipe. Pure.
  *
- * Inherited unless somebody has to see the bytes (a log, `--quiet`, idleness). A terminal stays a terminal under
- * `--log auto`, because a program behaves differently without one; `--log on` and `--quiet` are a person's word.
+ * Inherited unless somebody has to see the bytes (a log, `--quiet`, idleness). A terminal stays a
+ * terminal under `--log auto`, because a program behaves differently without one; `--log on` and
+ * `--quiet` are a person's word.
  */
 import type { LogMode } from "./run-options.ts";
 
@@ -42,7 +44,9 @@ export function decideOutputPlan(facts: OutputFacts): OutputPlan {
   return { copied: separate(hasStdout, hasStderr), keepsLog };
 }
 
-/** `auto` with a terminal as stdout keeps no log; a redirected stderr is still watched for idleness. */
+/**
+ * `auto` with a terminal as stdout keeps no log; a redirected stderr is still watched for idleness.
+ */
 function decideIdleOnly(facts: OutputFacts, hasStderr: boolean): OutputPlan {
   return { copied: separate(false, facts.watchesIdle && hasStderr), keepsLog: false };
 }

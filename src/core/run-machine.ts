@@ -1,9 +1,11 @@
 /**
- * The course of one run as a pure machine: `decideNext(state, event, policy)` gives the next state and what is to be
- * done. Knows no process, clock or descriptor; a run can be replayed from its events.
+ * The course of one run as a pure machine: `decideNext(state, event, policy)` gives the next state
+ * and what is to be done. Knows no process, clock or descriptor; a run can be replayed from its
+ * events.
  *
- * Always true: the tree is asked to end before it is killed, except by a second request of the user; once killing has
- * begun it goes on until the tree is empty or proven stuck; `finish` is the last action, and comes once.
+ * Always true: the tree is asked to end before it is killed, except by a second request of the
+ * user; once killing has begun it goes on until the tree is empty or proven stuck; `finish` is the
+ * last action, and comes once.
  */
 import type { LeftoverPolicy } from "./run-options.ts";
 import {
@@ -78,12 +80,17 @@ export interface RunPolicy {
 export type StopRequest = "terminated" | "interrupted" | "quit" | "hung-up";
 
 export interface RunState {
-  /** running → (asked) → killing; `delivering`: the tree is gone, output is on its way to its reader. */
+  /**
+   * running → (asked) → killing; `delivering`: the tree is gone, output is on its way to its
+   * reader.
+   */
   readonly phase: "running" | "delivering" | "finished";
   readonly end: CommandEnd | undefined;
   readonly limit: LimitName | undefined;
   readonly stop: StopRequest | undefined;
-  /** Keys or hang-ups that the kernel delivered itself: they count only if the command died of them. */
+  /**
+   * Keys or hang-ups that the kernel delivered itself: they count only if the command died of them.
+   */
   readonly seen: readonly number[];
   readonly isAsked: boolean;
   readonly isKilling: boolean;
@@ -187,14 +194,19 @@ function decideTermination(
   return withGraceIfGiven({ ...stopped, isAsked: true }, policy, [...before, ask]);
 }
 
-/** INT or QUIT without a terminal: passed on to everybody each time, as the kernel would to a group. */
+/**
+ * INT or QUIT without a terminal: passed on to everybody each time, as the kernel would to a group.
+ */
 function decideInterruption(state: RunState, signal: number, policy: RunPolicy): Step {
   const stop = signal === SIGINT ? "interrupted" : "quit";
   const ask: RunAction = { kind: "signal-tree", signal, why: "forwarded", continues: false };
   return withGraceIfGiven({ ...state, stop: state.stop ?? stop }, policy, [ask]);
 }
 
-/** Ctrl-C or Ctrl-\ : the kernel has told the whole group; here only the commands that cannot hear it matter. */
+/**
+ * Ctrl-C or Ctrl-\ : the kernel has told the whole group; here only the commands that cannot hear
+ * it matter.
+ */
 function decideKeystroke(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
   const seen = { ...state, seen: [...state.seen, event.signal].slice(-MOST_SEEN) };
   if (state.end !== undefined) return decideTermination(seen, policy, "interrupted", []);
@@ -248,7 +260,9 @@ function decideLimit(state: RunState, limit: LimitName, policy: RunPolicy): Step
   return startGrace({ ...limited, isAsked: true }, graceMs, [ask]);
 }
 
-/** The main command has ended, members live. A limit asks for the whole tree, whatever the policy. */
+/**
+ * The main command has ended, members live. A limit asks for the whole tree, whatever the policy.
+ */
 function decideMembersLeft(state: RunState, policy: RunPolicy): Step {
   if (state.phase !== "running" || state.end === undefined || state.hasLeftovers) {
     return { state, actions: [] };
@@ -281,7 +295,10 @@ function decideSignalWhileDelivering(state: RunState, event: SignalEvent): Step 
   return stops.includes(event.signal) ? finish(state) : { state, actions: [] };
 }
 
-/** Output of a command that ended by itself is waited for; that of one that was made to end only for a moment. */
+/**
+ * Output of a command that ended by itself is waited for; that of one that was made to end only for
+ * a moment.
+ */
 function deliver(state: RunState, isEmpty: boolean): Step {
   if (state.phase !== "running") return { state, actions: [] };
   const wasForced = state.isKilling || state.limit !== undefined || state.stop !== undefined;

@@ -1,6 +1,7 @@
 /**
- * What a person asked `watchdog run` for, after reading and checking. Plain data: spans in milliseconds, sizes in
- * bytes, signals as numbers. The words, flags and defaults live in `cli/run-options-table.ts`.
+ * What a person asked `watchdog run` for, after reading and checking. Plain data: spans in
+ * milliseconds, sizes in bytes, signals as numbers. The words, flags and defaults live in
+ * `cli/run-options-table.ts`.
  */
 
 /** A wall time of the day, local time zone: `--not-after 06:00`. */
@@ -30,7 +31,10 @@ export interface RunOptions {
   readonly notAfter: TimeOfDay | undefined;
   /** The signal that a limit sends first. */
   readonly signal: number;
-  /** `--kill-after`; undefined: not given on the line (then only limits and leftovers escalate, after the default). */
+  /**
+   * `--kill-after`; undefined: not given on the line (then only limits and leftovers escalate,
+   * after the default).
+   */
   readonly killAfterMs: number | undefined;
   readonly leftovers: LeftoverPolicy;
   readonly log: LogMode;

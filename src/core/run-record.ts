@@ -1,6 +1,7 @@
 /**
- * The record of a run as `--result-file` holds it: its shape and how it is filled. Pure. The zod schema of the same
- * record, for readers and documentation, is `cli/result-schema.ts`; a test holds the two together.
+ * The record of a run as `--result-file` holds it: its shape and how it is filled. Pure. The zod
+ * schema of the same record, for readers and documentation, is `cli/result-schema.ts`; a test holds
+ * the two together.
  */
 import type { SignalReason } from "./run-machine.ts";
 import type { Outcome } from "./outcome.ts";

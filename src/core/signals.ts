@@ -68,7 +68,10 @@ export function nameSignal(number: number): string {
   return String(number);
 }
 
-/** The number of `TERM`, `SIGTERM`, `term`, `15`, `RTMIN+2` or `RTMAX-1`; undefined if there is no such signal. */
+/**
+ * The number of `TERM`, `SIGTERM`, `term`, `15`, `RTMIN+2` or `RTMAX-1`; undefined if there is no
+ * such signal.
+ */
 export function numberOfSignal(word: string): number | undefined {
   const name = word.toUpperCase().replace(/^SIG/, "");
   if (/^\d{1,2}$/.test(name)) {
@@ -89,7 +92,9 @@ function numberOfRealTime(match: RegExpExecArray): number | undefined {
   return number >= SIGRTMIN && number <= SIGRTMAX ? number : undefined;
 }
 
-/** Whether a mask as `/proc/PID/status` prints it (hexadecimal, bit 0 = signal 1) holds this signal. */
+/**
+ * Whether a mask as `/proc/PID/status` prints it (hexadecimal, bit 0 = signal 1) holds this signal.
+ */
 export function maskHolds(mask: bigint, signal: number): boolean {
   return ((mask >> BigInt(signal - 1)) & 1n) === 1n;
 }

@@ -1,10 +1,12 @@
 /**
- * Which processes belong to the tree of a run, decided from what was seen in `/proc`. Knows no system call.
+ * Which processes belong to the tree of a run, decided from what was seen in `/proc`. Knows no
+ * system call.
  *
- * While watchdog lives, membership is a matter of descent alone: it is the subreaper, so every process of the job
- * has a chain of parents that ends at watchdog. Never a member: watchdog, its ancestors, process 1, children from
- * before the run (inborn), helpers, what was started by `watchdog keep` and everything below those. Names, command
- * lines, users and ages are never looked at.
+ * While watchdog lives, membership is a matter of descent alone: it is the subreaper, so every
+ * process of the job has a chain of parents that ends at watchdog. Never a member: watchdog, its
+ * ancestors, process 1, children from before the run (inborn), helpers, what was started by
+ * `watchdog keep` and everything below those. Names, command lines, users and ages are never looked
+ * at.
  */
 
 /** One process as it was seen. */
@@ -18,7 +20,9 @@ export interface ProcessRow {
   readonly isWatchdog: boolean;
 }
 
-/** Whether a process carries the cookie of the run; `unread` where its environment cannot be read. */
+/**
+ * Whether a process carries the cookie of the run; `unread` where its environment cannot be read.
+ */
 export type Cookie = "yes" | "no" | "unread";
 
 export interface TreeView {
@@ -118,7 +122,10 @@ export function isDead(row: ProcessRow): boolean {
   return row.state === "Z" || row.state === "X";
 }
 
-/** Everybody who is told to end: each living member, but nothing below a nested watchdog that lives: it passes it on. */
+/**
+ * Everybody who is told to end: each living member, but nothing below a nested watchdog that lives:
+ * it passes it on.
+ */
 export function decideAsked(view: TreeView): ProcessRow[] {
   const index = indexRows(view);
   return view.rows.filter(
@@ -139,8 +146,8 @@ function isBelowWatchdog(index: ReadonlyMap<number, ProcessRow>, row: ProcessRow
 }
 
 /**
- * Whom a round of KILL hits: members that are direct children, because their pids cannot be used again before we collect
- * them; deeper ones become direct children when their parents die.
+ * Whom a round of KILL hits: members that are direct children, because their pids cannot be used
+ * again before we collect them; deeper ones become direct children when their parents die.
  */
 export function decideKilled(view: TreeView): ProcessRow[] {
   const index = indexRows(view);

@@ -1,10 +1,10 @@
 /**
- * The clocks (clock_gettime(2)). CLOCK_MONOTONIC measures every span: it stands still while the machine is suspended,
- * for the writer and the reader of an instant alike. BOOTTIME minus MONOTONIC is the time spent suspended.
- * The wall clock is for people and for `--not-after`.
+ * The clocks (clock_gettime(2)). CLOCK_MONOTONIC measures every span: it stands still while the
+ * machine is suspended, for the writer and the reader of an instant alike. BOOTTIME minus MONOTONIC
+ * is the time spent suspended. The wall clock is for people and for `--not-after`.
  *
- * Without FFI the monotonic clock falls back to `performance.now()`: right for spans within this process, not
- * comparable with another one, and nothing stores it then.
+ * Without FFI the monotonic clock falls back to `performance.now()`: right for spans within this
+ * process, not comparable with another one, and nothing stores it then.
  */
 import type { MonotonicAt, WallAt } from "../core/time.ts";
 import { injectedSuspendMs } from "./faults.ts";

@@ -1,6 +1,6 @@
 /**
- * The second way to start a process, for machines without FFI only: `Bun.spawn`. Never beside `spawn.ts`: there the one
- * reaper would take its children's statuses away.
+ * The second way to start a process, for machines without FFI only: `Bun.spawn`. Never beside
+ * `spawn.ts`: there the one reaper would take its children's statuses away.
  */
 import { nameSignal } from "../core/signals.ts";
 import { readChildren } from "./proc.ts";

@@ -1,10 +1,12 @@
 /**
- * Injected faults, in the fault build only: `WATCHDOG_FAULT='<point>[#<nth>]=<act>'` with the acts kill, term, stop, throw,
- * eio, enospc and delay:<ms>. Several are separated by commas. In the release build the body is gone: the constant is
- * replaced at build time and the minifier removes what it guards; a house test searches the binary for it.
+ * Injected faults, in the fault build only: `WATCHDOG_FAULT='<point>[#<nth>]=<act>'` with the acts
+ * kill, term, stop, throw, eio, enospc and delay:<ms>. Several are separated by commas. In the
+ * release build the body is gone: the constant is replaced at build time and the minifier removes
+ * what it guards; a house test searches the binary for it.
  *
- * Before acting a fault leaves its evidence: `<WATCHDOG_FAULT_DIR>/<seq>.json`, written and fsynced, with the point,
- * which time it was, and the state that the code had at that moment. A test believes in a fault only with this file.
+ * Before acting a fault leaves its evidence: `<WATCHDOG_FAULT_DIR>/<seq>.json`, written and
+ * fsynced, with the point, which time it was, and the state that the code had at that moment. A
+ * test believes in a fault only with this file.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 
@@ -36,8 +38,8 @@ export function faultPoint(point: string, state: State): void {
 }
 
 /**
- * Milliseconds by which BOOTTIME and the wall clock are ahead, as after a suspend: the number in the file that
- * WATCHDOG_FAULT_CLOCK names. 0 in the release build.
+ * Milliseconds by which BOOTTIME and the wall clock are ahead, as after a suspend: the number in
+ * the file that WATCHDOG_FAULT_CLOCK names. 0 in the release build.
  */
 export function injectedSuspendMs(): number {
   if (typeof FAULT_BUILD !== "undefined" && FAULT_BUILD) return readSuspend();

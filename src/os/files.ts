@@ -1,7 +1,6 @@
 /**
  * Small files, written so that a reader sees the old one or the new one, never a part.
  */
-import { randomBytes } from "node:crypto";
 import {
   closeSync,
   constants,
@@ -11,23 +10,24 @@ import {
   unlinkSync,
   writeSync,
 } from "node:fs";
-import { dirname } from "node:path";
 import { faultPoint } from "./faults.ts";
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
 
 /**
- * Replaces a file's content at once: written beside it, fsynced, renamed, the directory fsynced (rename(2), fsync(2)).
+ * Replaces a file's content at once: written beside it, fsynced, renamed, the directory fsynced
+ * (rename(2), fsync(2)).
  *
- * After a crash: the old content, or the new; a `.<name>.<hex>.tmp` may remain beside it.
+ * After a crash: the old content, or the new; a `.<name>.<random>.tmp` may remain beside it.
  * @param mode  permission bits of a new file; the umask is applied as for any file of the user's
  * @throws the error of the system call (EACCES, ENOSPC, EROFS …); nothing of ours remains then
  * Blocks: two fsyncs.
  */
 export function replaceFile(path: string, content: string, mode: number): void {
-  const directory = dirname(path);
-  const name = path.slice(path.lastIndexOf("/") + 1).slice(0, 100);
-  const beside = `${directory}/.${name}.${randomBytes(6).toString("hex")}.tmp`;
+  const end = path.lastIndexOf("/");
+  const directory = end <= 0 ? path.slice(0, end + 1) || "." : path.slice(0, end);
+  const name = path.slice(end + 1).slice(0, 100);
+  const beside = `${directory}/.${name}.${crypto.randomUUID().slice(0, 13)}.tmp`;
   try {
     faultPoint("file.create", { path });
     writeWhole(beside, content, mode);

@@ -1,10 +1,12 @@
 /**
- * What this process was given by the one that started it, read before anything changes it: arguments and environment
- * as bytes, ignored and blocked signals, open descriptors, the limit of open files, children that it had already.
+ * What this process was given by the one that started it, read before anything changes it:
+ * arguments and environment as bytes, ignored and blocked signals, open descriptors, the limit of
+ * open files, children that it had already.
  *
- * Bun has changed two things before the first line of ours runs: it ignores SIGPIPE and SIGXFSZ, and it raised the soft
- * limit of open files. The first cannot be known any more (the command gets the default); the second is read
- * from the parent, which is right unless watchdog was exec'ed in place of a shell that had set it.
+ * Bun has changed two things before the first line of ours runs: it ignores SIGPIPE and SIGXFSZ,
+ * and it raised the soft limit of open files. The first cannot be known any more (the command gets
+ * the default); the second is read from the parent, which is right unless watchdog was exec'ed in
+ * place of a shell that had set it.
  */
 import {
   closeSync,
@@ -28,7 +30,9 @@ export interface Inheritance {
   /** Descriptors above 2 that are the caller's. */
   readonly descriptors: readonly number[];
   readonly openFilesLimit: bigint | undefined;
-  /** Children from before our start: `tail … & exec watchdog`, `<(producer)`. Never part of the job. */
+  /**
+   * Children from before our start: `tail … & exec watchdog`, `<(producer)`. Never part of the job.
+   */
   readonly inbornChildren: readonly number[];
   readonly hasTerminal: boolean;
 }
@@ -63,7 +67,9 @@ export function splitAtNul(bytes: Uint8Array): Uint8Array[] {
   return parts;
 }
 
-/** Unblocks everything for us and remembers what was blocked, because the command must get it back. */
+/**
+ * Unblocks everything for us and remembers what was blocked, because the command must get it back.
+ */
 function takeSignalMask(): Uint8Array | undefined {
   const before = new Uint8Array(SIGSET_BYTES);
   try {
@@ -85,8 +91,9 @@ export function canOpenTerminal(): boolean {
 }
 
 /**
- * The caller's descriptors above 2. Bun has opened two of its own before us, an epoll and the eventfd that it watches;
- * they are told from a caller's by that link (`tfd:` in fdinfo), not by their kind.
+ * The caller's descriptors above 2. Bun has opened two of its own before us, an epoll and the
+ * eventfd that it watches; they are told from a caller's by that link (`tfd:` in fdinfo), not by
+ * their kind.
  */
 function listDescriptors(): number[] {
   const open = readdirSync("/proc/self/fd").map(Number);

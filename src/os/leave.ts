@@ -1,13 +1,17 @@
 /**
- * The only ways out of the process. Never `process.exit`: Bun's clean-up writes the terminal settings of its start
- * back, also from the background, and would undo the command's `stty -echo` or break a full-screen program.
+ * The only ways out of the process. Never `process.exit`: Bun's clean-up writes the terminal
+ * settings of its start back, also from the background, and would undo the command's `stty -echo`
+ * or break a full-screen program.
  */
 import { nameSignal } from "../core/signals.ts";
 import { libc } from "./libc.ts";
 
 const RLIMIT_CORE = 4;
 
-/** Ends at once with this status; nothing runs after it, no buffer is flushed. Without FFI: Bun's own way. */
+/**
+ * Ends at once with this status; nothing runs after it, no buffer is flushed. Without FFI: Bun's
+ * own way.
+ */
 export function leaveWithStatus(code: number): never {
   try {
     libc()._exit(code);
@@ -18,8 +22,9 @@ export function leaveWithStatus(code: number): never {
 }
 
 /**
- * Dies of the signal that ended the command, so that our own parent sees exactly what it would have seen; without a core
- * file of watchdog's. As process 1 the kernel delivers no default action: there 128 + N.
+ * Dies of the signal that ended the command, so that our own parent sees exactly what it would have
+ * seen; without a core file of watchdog's. As process 1 the kernel delivers no default action:
+ * there 128 + N.
  */
 export function leaveBySignal(signal: number): never {
   if (process.pid !== 1) {
@@ -35,7 +40,10 @@ export function leaveBySignal(signal: number): never {
   return leaveWithStatus(128 + signal);
 }
 
-/** os.no-ffi: a listener that is taken away leaves the default action behind (measured for every named signal). */
+/**
+ * os.no-ffi: a listener that is taken away leaves the default action behind (measured for every
+ * named signal).
+ */
 function dieWithoutFfi(signal: number): void {
   const name = `SIG${nameSignal(signal)}` as NodeJS.Signals;
   try {
@@ -53,7 +61,10 @@ function unblockAll(): void {
   libc().pthread_sigmask(SIG_SETMASK, new Uint8Array(128), null);
 }
 
-/** Sends ourselves a signal whose default action is in force: stops here until somebody continues us. */
+/**
+ * Sends ourselves a signal whose default action is in force: stops here until somebody continues
+ * us.
+ */
 export function stopBySignal(signal: number): void {
   libc().kill(process.pid, signal);
 }

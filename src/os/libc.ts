@@ -1,12 +1,13 @@
 /**
  * The C library by FFI: which functions, and nothing about what they are used for.
  *
- * The library is opened by the absolute path under which the process already has it mapped: a bare name that the
- * loader cannot find would be looked for in the working directory, and a hostile file there would be loaded.
- * Opened in two groups, because every symbol costs start time: `hot` is what each run needs, `cold` the rest.
+ * The library is opened by the absolute path under which the process already has it mapped: a bare
+ * name that the loader cannot find would be looked for in the working directory, and a hostile file
+ * there would be loaded. Opened in two groups, because every symbol costs start time: `hot` is what
+ * each run needs, `cold` the rest.
  *
- * Not to be had under W^X (systemd MemoryDenyWriteExecute), without JIT, or with little address space
- * (`ulimit -v`): then `libc()` throws "os.no-ffi" and a run goes on degraded.
+ * Not to be had under W^X (systemd MemoryDenyWriteExecute), without JIT, or with little address
+ * space (`ulimit -v`): then `libc()` throws "os.no-ffi" and a run goes on degraded.
  */
 import { dlopen, type FFIFunction, FFIType, type Pointer, toArrayBuffer } from "bun:ffi";
 import { readFileSync } from "node:fs";
@@ -81,13 +82,18 @@ export function coldLibc(): Cold {
   return cold;
 }
 
-/** The error number of the call made just before, on this thread. Anything between the two makes it wrong. */
+/**
+ * The error number of the call made just before, on this thread. Anything between the two makes it
+ * wrong.
+ */
 export function errno(): number {
   errnoView ??= viewErrno(libc().__errno_location());
   return errnoView[0] ?? 0;
 }
 
-/** Makes `errno()` safe to call right after a failing call: the view exists before the first one. */
+/**
+ * Makes `errno()` safe to call right after a failing call: the view exists before the first one.
+ */
 export function prepareErrno(): void {
   errno();
 }

@@ -1,7 +1,7 @@
 /**
- * `/proc` of one process (proc(5)), read and nothing more. A process that is gone reads as `undefined`; so does
- * what may not be read. Nothing here reads `/proc/PID/environ` or `cmdline` of others on the hot path: those take the
- * other's memory lock and can hang.
+ * `/proc` of one process (proc(5)), read and nothing more. A process that is gone reads as
+ * `undefined`; so does what may not be read. Nothing here reads `/proc/PID/environ` or `cmdline` of
+ * others on the hot path: those take the other's memory lock and can hang.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
@@ -28,11 +28,14 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "latin1");
   } catch {
-    return undefined; // ENOENT, ESRCH: the process is gone. EACCES: not ours to read. Both are "unread".
+    return undefined; // ENOENT, ESRCH: the process is gone. EACCES: not ours to read.
   }
 }
 
-/** Parses a stat line. The name in brackets may hold anything, brackets and newlines too: cut at the last one. */
+/**
+ * Parses a stat line. The name in brackets may hold anything, brackets and newlines too: cut at the
+ * last one.
+ */
 export function parseStat(pid: number, line: string): ProcessStat | undefined {
   const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
   if (fields.length < 20) return undefined;
@@ -55,8 +58,8 @@ export function readStat(pid: number): ProcessStat | undefined {
 }
 
 /**
- * The direct children of a process, from `/proc/PID/task/TID/children`; where this kernel has no such files
- * (CONFIG_PROC_CHILDREN), by a walk over all processes, which is no snapshot.
+ * The direct children of a process, from `/proc/PID/task/TID/children`; where this kernel has no
+ * such files (CONFIG_PROC_CHILDREN), by a walk over all processes, which is no snapshot.
  */
 export function readChildren(pid: number | "self"): number[] {
   if (!hasChildrenFiles()) return scanForChildren(pid === "self" ? process.pid : pid);
@@ -71,13 +74,19 @@ export function readChildren(pid: number | "self"): number[] {
 
 let childrenFiles: boolean | undefined;
 
-/** Whether this kernel has `children` files; without them a list of children is no proof of anything. */
+/**
+ * Whether this kernel has `children` files; without them a list of children is no proof of
+ * anything.
+ */
 export function hasChildrenFiles(): boolean {
   childrenFiles ??= readText(`/proc/self/task/${process.pid}/children`) !== undefined;
   return childrenFiles;
 }
 
-/** The same answer by reading the parent of every process; exported to be compared with the other way. */
+/**
+ * The same answer by reading the parent of every process; exported to be compared with the other
+ * way.
+ */
 export function scanForChildren(pid: number): number[] {
   return listNumbers("/proc").filter((one) => readStat(one)?.ppid === pid);
 }
@@ -93,8 +102,9 @@ function listNumbers(path: string): number[] {
 }
 
 /**
- * The command line for people: arguments joined by blanks, control characters escaped, cut to `limit` characters.
- * A process in state D keeps its short name: its memory lock may be stuck, and `cmdline` would wait for it.
+ * The command line for people: arguments joined by blanks, control characters escaped, cut to
+ * `limit` characters. A process in state D keeps its short name: its memory lock may be stuck, and
+ * `cmdline` would wait for it.
  */
 export function readCommand(pid: number, limit = 200): string {
   const isStuck = readStat(pid)?.state === "D";
@@ -130,7 +140,10 @@ export function readSignalMasks(pid: number | "self"): SignalMasks | undefined {
   return { ignored: mask("SigIgn"), blocked: mask("SigBlk"), caught: mask("SigCgt") };
 }
 
-/** Bytes read and written by system calls (`rchar` + `wchar`), of the process and of children it waited for. */
+/**
+ * Bytes read and written by system calls (`rchar` + `wchar`), of the process and of children it
+ * waited for.
+ */
 export function readIoBytes(pid: number): number | undefined {
   const text = readText(`/proc/${pid}/io`);
   if (text === undefined) return undefined;
@@ -149,8 +162,8 @@ export function readProgram(pid: number | "self"): string | undefined {
 }
 
 /**
- * The environment as its raw entries. Empty while the process is inside exec, and overwritten by programs that set
- * their title, so an absent variable proves nothing.
+ * The environment as its raw entries. Empty while the process is inside exec, and overwritten by
+ * programs that set their title, so an absent variable proves nothing.
  */
 export function readEnvironment(pid: number): string[] | undefined {
   const text = readText(`/proc/${pid}/environ`);

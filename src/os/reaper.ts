@@ -1,10 +1,12 @@
 /**
- * The one reaper of the process: `wait4(-1, WNOHANG | WUNTRACED)` until nothing is left to collect. As a child
- * subreaper (prctl(2), PR_SET_CHILD_SUBREAPER) watchdog is also the parent of every orphan of its tree.
+ * The one reaper of the process: `wait4(-1, WNOHANG | WUNTRACED)` until nothing is left to collect.
+ * As a child subreaper (prctl(2), PR_SET_CHILD_SUBREAPER) watchdog is also the parent of every
+ * orphan of its tree.
  *
- * Always true: no other code in the process waits for children (no `Bun.spawn`, no `Bun.$`); a pid cannot be used
- * again for another process before it was collected here. SIGCHLD is at its default before the first spawn (an
- * inherited "ignore" would lose every status), and one collection follows each spawn.
+ * Always true: no other code in the process waits for children (no `Bun.spawn`, no `Bun.$`); a pid
+ * cannot be used again for another process before it was collected here. SIGCHLD is at its default
+ * before the first spawn (an inherited "ignore" would lose every status), and one collection
+ * follows each spawn.
  */
 import { libc } from "./libc.ts";
 import { SIGCHLD } from "../core/signals.ts";
@@ -30,7 +32,10 @@ const WNOHANG = 1;
 const WUNTRACED = 2;
 const PR_SET_CHILD_SUBREAPER = 36;
 const RUSAGE_WORDS = 18;
-/** More than this in one go is left for the next turn of the loop, so that a fork storm cannot silence it. */
+/**
+ * More than this in one go is left for the next turn of the loop, so that a fork storm cannot
+ * silence it.
+ */
 const MOST_AT_ONCE = 4096;
 /** SIGCHLD may be lost by nobody we know of; this is the belt to those braces. */
 const SWEEP_MS = 1000;
@@ -55,7 +60,8 @@ export function collectChildren(): ChildChange[] {
   const changes: ChildChange[] = [];
   while (changes.length < MOST_AT_ONCE) {
     const pid = libc().wait4(-1, status, WNOHANG | WUNTRACED, usage);
-    // 0: children, but none has changed. -1: ECHILD, no children at all (EINTR cannot be with WNOHANG).
+    // 0: children, but none has changed. -1: ECHILD, no children at all (EINTR cannot be with
+    // WNOHANG).
     if (pid <= 0) break;
     changes.push(readChange(pid, status[0] ?? 0));
   }

@@ -1,7 +1,8 @@
 /**
- * watchdog's own lines: to standard error, whole or not at all, and never waiting. The descriptor is the caller's: its
- * O_NONBLOCK flag is left alone, so a line goes out only when `poll` says that there is room; what does not fit is
- * dropped and counted, because a stalled reader must never hold up a signal, a limit or a kill.
+ * watchdog's own lines: to standard error, whole or not at all, and never waiting. The descriptor
+ * is the caller's: its O_NONBLOCK flag is left alone, so a line goes out only when `poll` says that
+ * there is room; what does not fit is dropped and counted, because a stalled reader must never hold
+ * up a signal, a limit or a kill.
  */
 import { writeSync } from "node:fs";
 import { POLLOUT, sys } from "./sys.ts";
@@ -18,7 +19,10 @@ export function droppedLines(): number {
   return dropped;
 }
 
-/** Writes `watchdog: <text>` lines; control characters of foreign words were escaped by whoever rendered them. */
+/**
+ * Writes `watchdog: <text>` lines; control characters of foreign words were escaped by whoever
+ * rendered them.
+ */
 export function say(text: string): void {
   const bytes = Buffer.from(`${text}\n`).subarray(0, ROOM_BYTES);
   if (!hasRoom()) {
@@ -41,7 +45,9 @@ function hasRoom(): boolean {
   }
 }
 
-/** The answer of a command other than `run`, to standard output; all of it, waiting for the reader. */
+/**
+ * The answer of a command other than `run`, to standard output; all of it, waiting for the reader.
+ */
 export function writeAnswer(text: string): void {
   const bytes = Buffer.from(text);
   let offset = 0;

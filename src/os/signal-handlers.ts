@@ -1,6 +1,6 @@
 /**
- * Signals that come to watchdog itself. A signal that was ignored at the start stays ignored (nohup): it gets no handler, so
- * it is neither acted on nor passed on.
+ * Signals that come to watchdog itself. A signal that was ignored at the start stays ignored
+ * (nohup): it gets no handler, so it is neither acted on nor passed on.
  */
 import { maskHolds, nameSignal } from "../core/signals.ts";
 import { stopBySignal } from "./leave.ts";
@@ -26,8 +26,9 @@ export function handleSignals(
 }
 
 /**
- * Stops this process by the given signal, so that the shell sees what it would have seen from the command; returns
- * when it was continued. The handler is taken away for that time, because only the default action stops.
+ * Stops this process by the given signal, so that the shell sees what it would have seen from the
+ * command; returns when it was continued. The handler is taken away for that time, because only the
+ * default action stops.
  */
 export function stopAs(signal: number): void {
   const handler = installed.get(signal);

@@ -1,9 +1,11 @@
 /**
- * The one way to start a process: `posix_spawn(3)` by FFI, because `Bun.spawn` is not transparent (it resets every
- * signal to default, closes descriptors above 2, turns arguments that are not UTF-8 into U+FFFD).
+ * The one way to start a process: `posix_spawn(3)` by FFI, because `Bun.spawn` is not transparent
+ * (it resets every signal to default, closes descriptors above 2, turns arguments that are not
+ * UTF-8 into U+FFFD).
  *
- * What the new process gets: the caller's bytes, signal mask and ignored signals, descriptors and limit of open files.
- * SIGPIPE and SIGXFSZ are set to default, because Bun ignores them and nobody can know any more what the caller had.
+ * What the new process gets: the caller's bytes, signal mask and ignored signals, descriptors and
+ * limit of open files. SIGPIPE and SIGXFSZ are set to default, because Bun ignores them and nobody
+ * can know any more what the caller had.
  *
  * State after a crash: none; the call returns with a process that exists, or with none.
  */
@@ -14,7 +16,10 @@ import { type Inheritance, SIGSET_BYTES } from "./inheritance.ts";
 import { libc } from "./libc.ts";
 import { EACCES, ENOENT, ENOEXEC, ENOTDIR } from "./sys.ts";
 
-/** How a descriptor of the new process is made: the descriptor there, and the one of ours that it copies. */
+/**
+ * How a descriptor of the new process is made: the descriptor there, and the one of ours that it
+ * copies.
+ */
 export interface Redirection {
   readonly target: number;
   readonly source: number;
@@ -42,7 +47,10 @@ const FLAG = {
   setSignalMask: 8,
   setSession: 0x80,
 } as const;
-/** The C library's own signals: it would leave them ignored in the new process unless told otherwise. */
+/**
+ * The C library's own signals: it would leave them ignored in the new process unless told
+ * otherwise.
+ */
 const LIBRARY_SIGNALS = [32, 33];
 const ATTRIBUTES_BYTES = 512;
 const ACTIONS_BYTES = 256;
@@ -51,7 +59,8 @@ const RLIMIT_NOFILE = 7;
 /**
  * Starts a process. Blocks until its exec has succeeded or failed (0.1–0.9 ms).
  *
- * @returns "started", or "refused" with the reason: 127 and 126 of a shell, or trouble of the system (EAGAIN, ENOMEM,
+ * @returns "started", or "refused" with the reason: 127 and 126 of a shell, or trouble of the
+ *   system (EAGAIN, ENOMEM,
  *   E2BIG …)
  * @throws WatchdogError "os.no-ffi"
  */
@@ -85,7 +94,10 @@ function refuse(errorNumber: number): SpawnResult {
   return { kind: "refused", because: isFile ? "not-executable" : "system", errorNumber };
 }
 
-/** ELIBBAD, ELOOP, EISDIR, ETXTBSY, EPERM, ENAMETOOLONG: the file is the trouble, as a shell sees it (126). */
+/**
+ * ELIBBAD, ELOOP, EISDIR, ETXTBSY, EPERM, ENAMETOOLONG: the file is the trouble, as a shell sees it
+ * (126).
+ */
 const NOT_A_PROGRAM = new Set([80, 40, 21, 26, 1, 36]);
 
 /** The request in the C library's memory; the arrays live as long as the object. */
@@ -187,7 +199,10 @@ function isExecutableFile(path: Buffer): boolean {
   }
 }
 
-/** The soft limit is the process's own while it spawns, because a new process inherits what is in force then. */
+/**
+ * The soft limit is the process's own while it spawns, because a new process inherits what is in
+ * force then.
+ */
 function lowerOpenFilesLimit(soft: bigint | undefined): { restore(): void } | undefined {
   if (soft === undefined) return undefined;
   const current = new BigUint64Array(2);

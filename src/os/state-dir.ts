@@ -1,9 +1,10 @@
 /**
- * Where the state lives, and whether it may be trusted: absolute, a directory of our own, no link, nobody else may write
- * into it, on a local file system. Decides nothing about what is stored there.
+ * Where the state lives, and whether it may be trusted: absolute, a directory of our own, no link,
+ * nobody else may write into it, on a local file system. Decides nothing about what is stored
+ * there.
  *
- * The default depends on the user alone, whatever HOME and XDG say: cron's and the shell's differ, and two
- * directories would exclude nobody. State after a crash: a directory that is empty.
+ * The default depends on the user alone, whatever HOME and XDG say: cron's and the shell's differ,
+ * and two directories would exclude nobody. State after a crash: a directory that is empty.
  */
 import { lstatSync, mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -12,7 +13,9 @@ import { WatchdogError } from "../core/errors.ts";
 const OTHERS_MAY_WRITE = 0o022;
 const PRIVATE_DIRECTORY = 0o700;
 
-/** Magic numbers of statfs(2) for file systems whose locks and renames are not this kernel's alone. */
+/**
+ * Magic numbers of statfs(2) for file systems whose locks and renames are not this kernel's alone.
+ */
 const REMOTE_FILE_SYSTEMS: Readonly<Record<number, string>> = {
   0x6969: "NFS",
   0xff534d42: "SMB",
@@ -63,7 +66,8 @@ function nameRemoteFileSystem(path: string): string | undefined {
 /**
  * Checks the directory, and creates it (0700) if it is not there.
  *
- * @throws WatchdogError "state.refused" where a person must change something (78): a link, no directory, somebody
+ * @throws WatchdogError "state.refused" where a person must change something (78): a link, no
+ *   directory, somebody
  *   else's, writable by others, not on a local file system
  * @throws WatchdogError "state.unusable" where the system says no (125): EACCES, ENOSPC, EROFS …
  */
@@ -103,7 +107,8 @@ function createStateDirectory(path: string): void {
     mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
     mkdirSync(path, { mode: PRIVATE_DIRECTORY });
   } catch (cause) {
-    if (codeOf(cause) === "EEXIST") return; // a run beside us was faster; the same user, the same mode
+    // A run beside us was faster; the same user, the same mode.
+    if (codeOf(cause) === "EEXIST") return;
     throw unusable(path, cause);
   }
   const remote = nameRemoteFileSystem(path);
@@ -116,8 +121,9 @@ export function makePrivateDirectory(path: string): void {
 }
 
 /**
- * A file or folder name for any text: letters, digits and `._-` stay, the rest is percent-encoded as UTF-8; a leading
- * dot too. Names that would be too long are cut and end in a hash, so that two long names stay two.
+ * A file or folder name for any text: letters, digits and `._-` stay, the rest is percent-encoded
+ * as UTF-8; a leading dot too. Names that would be too long are cut and end in a hash, so that two
+ * long names stay two.
  */
 export function encodeName(name: string): string {
   const bytes = new TextEncoder().encode(name);

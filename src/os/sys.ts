@@ -1,6 +1,7 @@
 /**
- * System calls as plain functions: a result of 0 or more is success, a negative one is `-errno`, exactly as the
- * kernel returns it. No retries, no policy: whoever calls decides what EINTR or EAGAIN means.
+ * System calls as plain functions: a result of 0 or more is success, a negative one is `-errno`,
+ * exactly as the kernel returns it. No retries, no policy: whoever calls decides what EINTR or
+ * EAGAIN means.
  */
 import { coldLibc, errno, libc, prepareErrno } from "./libc.ts";
 
@@ -42,7 +43,10 @@ const FIONREAD = 0x541b;
 const EFD_CLOEXEC = O_CLOEXEC;
 const KCMP_FILE = 0;
 
-/** Numbers of calls that have no wrapper in every C library; the newer ones are the same on x64 and arm64. */
+/**
+ * Numbers of calls that have no wrapper in every C library; the newer ones are the same on x64 and
+ * arm64.
+ */
 const CALL = {
   kcmp: process.arch === "arm64" ? 272 : 312,
   pidfd_send_signal: 424,
@@ -69,7 +73,10 @@ export const sys = {
   fcntl(fd: number, operation: number, argument: number): number {
     return result(libc().fcntl(fd, operation, argument));
   },
-  /** @param descriptors  pairs of [fd, events]; the answer's events are written into `ready` by position */
+  /**
+   * @param descriptors  pairs of [fd, events]; the answer's events are written into `ready` by
+   * position
+   */
   poll(
     descriptors: readonly (readonly [number, number])[],
     waitMs: number,
@@ -118,7 +125,10 @@ export const sys = {
   pidfdSendSignal(pidfd: number, signal: number): number {
     return result(Number(coldLibc().syscall(CALL.pidfd_send_signal, pidfd, signal, 0, 0, 0, 0)));
   },
-  /** 0: both descriptors are the same open file; above 0: they differ; negative: cannot be told (ENOSYS, EPERM). */
+  /**
+   * 0: both descriptors are the same open file; above 0: they differ; negative: cannot be told
+   * (ENOSYS, EPERM).
+   */
   compareFiles(one: number, other: number): number {
     const pid = process.pid;
     return result(Number(coldLibc().syscall(CALL.kcmp, pid, pid, KCMP_FILE, one, other, 0)));

@@ -1,6 +1,6 @@
 /**
- * Where the time of a start goes: instants of named steps, in the fault build only, for the benchmark's table. In the release
- * build the body is gone.
+ * Where the time of a start goes: instants of named steps, in the fault build only, for the
+ * benchmark's table. In the release build the body is gone.
  */
 import { appendFileSync } from "node:fs";
 import type { MonotonicAt } from "../core/time.ts";
@@ -15,7 +15,9 @@ export function traceStep(step: string): void {
   if (typeof FAULT_BUILD !== "undefined" && FAULT_BUILD) steps.push({ step, at: monotonicNow() });
 }
 
-/** One JSON line with all steps, CLOCK_MONOTONIC in ms, to the file named by WATCHDOG_FAULT_TRACE. */
+/**
+ * One JSON line with all steps, CLOCK_MONOTONIC in ms, to the file named by WATCHDOG_FAULT_TRACE.
+ */
 export function writeTrace(): void {
   if (typeof FAULT_BUILD !== "undefined" && FAULT_BUILD) {
     const path = process.env["WATCHDOG_FAULT_TRACE"];

@@ -1,11 +1,13 @@
 /**
- * One run's log while it is written: head first, then a tail in segments of which the last two are kept. Knows nothing
- * of streams, order or retention.
+ * One run's log while it is written: head first, then a tail in segments of which the last two are
+ * kept. Knows nothing of streams, order or retention.
  *
- * Guarantees: files appear with the first byte; on disk there is never more than `maxBytes` of output; what is there
- * stays readable when this process is killed at any moment. Not guaranteed: fsync, and bytes that the disk refused
- * (counted). Crash behaviour: head and segments remain and can be joined later (`log-segments.ts`).
- * Always: LOCK_EX of flock(2) on the log from its birth to `finish`, so that pruning leaves a running log alone.
+ * Guarantees: files appear with the first byte; on disk there is never more than `maxBytes` of
+ * output; what is there stays readable when this process is killed at any moment. Not guaranteed:
+ * fsync, and bytes that the disk refused (counted). Crash behaviour: head and segments remain and
+ * can be joined later (`log-segments.ts`).
+ * Always: LOCK_EX of flock(2) on the log from its birth to `finish`, so that pruning leaves a
+ * running log alone.
  */
 import { chmodSync, closeSync, fstatSync, mkdirSync } from "node:fs";
 import { EINTR, LOCK_EX, nameErrno, sys } from "../os/sys.ts";
@@ -23,7 +25,10 @@ import { errnoOf, injectedError, writeFrom } from "./memory-io.ts";
 import type { LogState } from "./shared-state.ts";
 
 const EIO = 5;
-/** Pruning may remove the directory or the new, still unlocked file; more often than this it cannot be chance. */
+/**
+ * Pruning may remove the directory or the new, still unlocked file; more often than this it cannot
+ * be chance.
+ */
 const MAX_CREATE_ATTEMPTS = 8;
 
 export class BoundedLog {
@@ -53,7 +58,10 @@ export class BoundedLog {
     return this.#head !== undefined;
   }
 
-  /** Appends bytes of memory given by address. Never throws: what the disk refuses is counted as dropped. */
+  /**
+   * Appends bytes of memory given by address. Never throws: what the disk refuses is counted as
+   * dropped.
+   */
   append(address: number, length: number): void {
     let done = 0;
     try {
@@ -125,7 +133,10 @@ export class BoundedLog {
     return `${this.#directory}/${name}`;
   }
 
-  /** Joins the parts and lets the log go. @param droppedBytes  all that is missing without a place, for the last line */
+  /**
+   * Joins the parts and lets the log go. @param droppedBytes  all that is missing without a place,
+   * for the last line
+   */
   finish(droppedBytes: number): void {
     if (this.#head === undefined) return;
     if (droppedBytes > 0) this.#tellDropped(droppedBytes);
@@ -138,8 +149,9 @@ export class BoundedLog {
   }
 
   /**
-   * The line goes where the output ends. Never into the head where segments exist: a head that is longer than its
-   * name in the segments says counts as joined, and the segments would be thrown away.
+   * The line goes where the output ends. Never into the head where segments exist: a head that is
+   * longer than its name in the segments says counts as joined, and the segments would be thrown
+   * away.
    */
   #tellDropped(bytes: number): void {
     const fd = this.#offsets.length === 0 ? this.#head : this.#segment;

@@ -1,11 +1,13 @@
 /**
- * A ring in shared memory from one copy Worker to the log Worker: chunks of bytes, each with its number in the order
- * over all streams. Knows nothing of descriptors: both sides use the memory by address, so no chunk is ever copied
- * and nothing is allocated per chunk (a garbage-making loop costs 10 MB of peak memory).
+ * A ring in shared memory from one copy Worker to the log Worker: chunks of bytes, each with its
+ * number in the order over all streams. Knows nothing of descriptors: both sides use the memory by
+ * address, so no chunk is ever copied and nothing is allocated per chunk (a garbage-making loop
+ * costs 10 MB of peak memory).
  *
- * Always: one producer, one consumer. A chunk is contiguous, because the memory has one chunk of slack behind its
- * end; so a line is not cut by the ring. An empty ring starts again at its beginning: little output touches little
- * memory. Only the producer moves `published`, only the consumer `consumed`.
+ * Always: one producer, one consumer. A chunk is contiguous, because the memory has one chunk of
+ * slack behind its end; so a line is not cut by the ring. An empty ring starts again at its
+ * beginning: little output touches little memory. Only the producer moves `published`, only the
+ * consumer `consumed`.
  */
 import { ptr } from "bun:ffi";
 
@@ -37,7 +39,10 @@ export class ChunkRing {
     this.#base = ptr(this.bytes);
   }
 
-  /** Where the next chunk of up to CHUNK_BYTES may be put, as an offset; -1 while there is no room. Producer. */
+  /**
+   * Where the next chunk of up to CHUNK_BYTES may be put, as an offset; -1 while there is no room.
+   * Producer.
+   */
   claim(): number {
     const consumed = Atomics.load(this.#words, WORD.consumed);
     const waiting = (Atomics.load(this.#words, WORD.published) - consumed) | 0;
@@ -47,7 +52,10 @@ export class ChunkRing {
     return this.#position;
   }
 
-  /** Whether a chunk fits without touching the oldest one that waits; goes on at the beginning when at the end. */
+  /**
+   * Whether a chunk fits without touching the oldest one that waits; goes on at the beginning when
+   * at the end.
+   */
   #hasRoomBefore(oldest: number): boolean {
     if (this.#position > oldest && this.#position < RING_BYTES) return true;
     const start = this.#position > oldest ? 0 : this.#position;
@@ -77,7 +85,9 @@ export class ChunkRing {
     return Atomics.load(this.#words, WORD.published) === consumed;
   }
 
-  /** The oldest chunk that waits: its number, offset and length. Consumer, and only while not empty. */
+  /**
+   * The oldest chunk that waits: its number, offset and length. Consumer, and only while not empty.
+   */
   get sequence(): number {
     return this.#recordWord(Atomics.load(this.#words, WORD.consumed), 0);
   }

@@ -1,9 +1,11 @@
 /**
- * Front door of a copy Worker: one stream from its pipe to its destination, with blocking calls, until the command's
- * side is closed or main says that the tree is gone. Decides nothing: it wires the parts for one task.
+ * Front door of a copy Worker: one stream from its pipe to its destination, with blocking calls,
+ * until the command's side is closed or main says that the tree is gone. Decides nothing: it wires
+ * the parts for one task.
  *
- * Always: the pipe's read end is ours from the start and closed when copying ends, whatever the reason, so a command
- * that goes on writing to nobody gets SIGPIPE. One message at the end, none in between.
+ * Always: the pipe's read end is ours from the start and closed when copying ends, whatever the
+ * reason, so a command that goes on writing to nobody gets SIGPIPE. At most two messages, none per
+ * chunk.
  */
 import { ptr } from "bun:ffi";
 import { chmodSync, mkdirSync } from "node:fs";
@@ -15,11 +17,11 @@ import { LogFeed } from "./log-feed.ts";
 import { LogState, StreamState } from "./shared-state.ts";
 import { Spool } from "./spool.ts";
 import { copyStream } from "./stream-copy.ts";
-import type { CopyTask, WorkerEnded } from "./worker-messages.ts";
+import type { CopyTask, WorkerMessage } from "./worker-messages.ts";
 
 declare const self: {
   onmessage: ((event: MessageEvent<CopyTask>) => void) | null;
-  postMessage(message: WorkerEnded): void;
+  postMessage(message: WorkerMessage): void;
 };
 
 self.onmessage = (event) => {
@@ -60,7 +62,13 @@ function openFeed(
   state: StreamState,
 ): LogFeed | undefined {
   if (task.feed === undefined || log === undefined) return undefined;
-  return new LogFeed({ ring: new ChunkRing(task.feed.ring), log, state, now: monotonicNow });
+  return new LogFeed({
+    ring: new ChunkRing(task.feed.ring),
+    log,
+    state,
+    now: monotonicNow,
+    onFirst: () => self.postMessage("started"),
+  });
 }
 
 function openSpool(

@@ -1,20 +1,23 @@
 /**
- * The output of one run, seen from main: starts the Workers, reads their counters, passes main's orders on. No byte of
- * output ever passes through main, and nothing here blocks.
+ * The output of one run, seen from main: starts the Workers, reads their counters, passes main's
+ * orders on. No byte of output ever passes through main, and nothing here blocks.
  *
- * Always: the pipes' read ends belong to this room from `startCopy` on. A stalled reader stalls its copy Worker and by
- * that the command, never main: `drain` and `abandon` return at once, and `writeStartedAt` tells who is waiting.
+ * Always: the pipes' read ends belong to this room from `startCopy` on. A stalled reader stalls its
+ * copy Worker and by that the command, never main: `drain` and `abandon` return at once, and
+ * `writeStartedAt` tells who is waiting.
  */
 import type { MonotonicAt } from "../core/time.ts";
-import { nameErrno, sys } from "../os/sys.ts";
+import { sys } from "../os/sys.ts";
 import { ChunkRing } from "./chunk-ring.ts";
 import type { Order, SourceEnd } from "./shared-state.ts";
 import { LogState, StreamState } from "./shared-state.ts";
-import type { CopyTask, LogTask } from "./worker-messages.ts";
+import type { CopyTask, LogTask, WorkerMessage } from "./worker-messages.ts";
 
 export interface CopyStream {
   readonly name: "stdout" | "stderr" | "both";
-  /** The read end, close-on-exec; ours from now on (its Worker makes it non-blocking and closes it). */
+  /**
+   * The read end, close-on-exec; ours from now on (its Worker makes it non-blocking and closes it).
+   */
   readonly pipeFd: number;
   readonly destinationFd: number;
 }
@@ -31,8 +34,11 @@ export interface LogPlan {
 export interface CopyPlan {
   readonly streams: readonly CopyStream[];
   readonly log: LogPlan | undefined;
-  /** Nothing is printed before the verdict by `finish`. */
-  readonly isQuiet: boolean;
+  /**
+   * Present for a quiet run, which prints nothing before `finish`: where its nameless spool files
+   * may lie (made 0700 if it is missing).
+   */
+  readonly spoolDirectory: string | undefined;
   readonly workerUrls: WorkerUrls;
 }
 
@@ -49,9 +55,9 @@ export interface StreamCounters {
   readonly lastOutputAt: MonotonicAt | undefined;
   /** Since when a write waits for the destination's reader; undefined while none is in progress. */
   readonly writeStartedAt: MonotonicAt | undefined;
-  readonly state: SourceEnd;
+  readonly end: SourceEnd;
   /** Why, for "write-failed" and "read-failed" (and a replay that failed); 0 for none. */
-  readonly errorNumber: number;
+  readonly errno: number;
   readonly isQuietAbandoned: boolean;
 }
 
@@ -62,8 +68,8 @@ export interface LogCounters {
   readonly omittedBytes: number;
   /** Lost to a disk that was too slow or full. */
   readonly droppedBytes: number;
-  /** Why the log is not complete, for people; undefined while it is. */
-  readonly because: string | undefined;
+  /** The last error of the log's disk; 0 for none. */
+  readonly errno: number;
 }
 
 export interface OutputCounters {
@@ -79,7 +85,10 @@ export interface Copy {
   drain(): void;
   /** The verdict on a quiet run; only after `drain`. */
   finish(how: "replay" | "discard"): void;
-  /** Do not wait for readers any more: the log is finished and `ended` resolves, blocked Workers stay behind. */
+  /**
+   * Do not wait for readers any more: the log is finished and `ended` resolves, blocked Workers
+   * stay behind.
+   */
   abandon(): void;
   /** When everything is delivered (or abandoned) and the log is one file. Never rejects. */
   readonly ended: Promise<OutputCounters>;
@@ -108,13 +117,14 @@ export function startCopy(plan: CopyPlan): Copy {
     sys.write(wakeFd, WAKE_UP, WAKE_UP.length);
   };
   const abandoned = Promise.withResolvers<void>();
-  const copies = streams.map((stream) => {
-    const worker = startWorker(plan.workerUrls.copy, copyTask(plan, stream, { log, wakeFd }));
-    return worker.then((isClean) => endStream(stream, isClean, log));
-  });
-  const logged = log === undefined ? undefined : startLog(plan, streams, log);
+  let logged: Promise<boolean> | undefined;
+  const copies = streams.map((stream) =>
+    startWorker(plan.workerUrls.copy, copyTask(plan, stream, { log, wakeFd }), () => {
+      logged ??= startLog(plan, streams, log);
+    }).then((isClean) => endStream(stream, isClean, log)),
+  );
   const delivered = Promise.race([Promise.all(copies), abandoned.promise]);
-  const ended = Promise.all([delivered, logged]).then(() => counters());
+  const ended = delivered.then(() => logged).then(() => counters());
   return {
     counters,
     ended,
@@ -144,13 +154,8 @@ function copyTask(
     wakeFd: shared.wakeFd,
     state: stream.state.memory,
     feed,
-    spoolDirectory: plan.isQuiet ? spoolDirectory(plan) : undefined,
+    spoolDirectory: plan.spoolDirectory,
   };
-}
-
-/** A run without a log has no directory of ours; a nameless file may lie in any. */
-function spoolDirectory(plan: CopyPlan): string {
-  return plan.log?.logsRoot ?? process.env["TMPDIR"] ?? "/var/tmp";
 }
 
 /** A Worker that died has left its pipe open: the command would wait for ever on a full one. */
@@ -162,12 +167,13 @@ function endStream(stream: RunningStream, isClean: boolean, log: LogState | unde
   log?.signal();
 }
 
+/** A thread and its memory (2 MB and more) only for a run that has something to keep. */
 function startLog(
   plan: CopyPlan,
   streams: readonly RunningStream[],
-  log: LogState,
+  log: LogState | undefined,
 ): Promise<boolean> | undefined {
-  if (plan.log === undefined) return undefined;
+  if (plan.log === undefined || log === undefined) return undefined;
   const sources = streams.flatMap(({ state, ring }) =>
     ring === undefined ? [] : [{ state: state.memory, ring: ring.memory }],
   );
@@ -175,10 +181,15 @@ function startLog(
 }
 
 /** Resolves when the Worker has said that it ended (true), or has died without (false). */
-function startWorker(url: string | URL, task: CopyTask | LogTask): Promise<boolean> {
+function startWorker(
+  url: string | URL,
+  task: CopyTask | LogTask,
+  onStarted?: () => void,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const worker = new Worker(url);
-    worker.addEventListener("message", () => {
+    worker.addEventListener("message", (event: MessageEvent<WorkerMessage>) => {
+      if (event.data === "started") return onStarted?.();
       worker.unref();
       resolve(true);
     });
@@ -202,8 +213,8 @@ function countOutput(
     writtenBytes: state.writtenBytes,
     lastOutputAt: state.lastOutputAt,
     writeStartedAt: state.writeStartedAt,
-    state: state.end,
-    errorNumber: state.errno,
+    end: state.end,
+    errno: state.errno,
     isQuietAbandoned: state.isQuietAbandoned,
   }));
   const lost = streams.reduce((sum, stream) => sum + stream.state.logDroppedBytes, 0);
@@ -216,19 +227,13 @@ function countOutput(
 }
 
 function countLog(plan: LogPlan, log: LogState, lostBytes: number): LogCounters {
-  const droppedBytes = log.droppedBytes + lostBytes;
   return {
     path: log.keptBytes > 0 ? `${plan.directory}/${plan.fileName}` : undefined,
     keptBytes: log.keptBytes,
     omittedBytes: log.omittedBytes,
-    droppedBytes,
-    because: explainLoss(log.errno, droppedBytes),
+    droppedBytes: log.droppedBytes + lostBytes,
+    errno: log.errno,
   };
-}
-
-function explainLoss(errorNumber: number, droppedBytes: number): string | undefined {
-  if (errorNumber !== 0) return nameErrno(errorNumber);
-  return droppedBytes > 0 ? "the log's disk is too slow" : undefined;
 }
 
 function latest(instants: readonly (MonotonicAt | undefined)[]): MonotonicAt | undefined {

@@ -1,17 +1,18 @@
 /**
- * The caller's descriptor: every byte goes out in order, blocking as long as its reader makes it wait.
+ * The caller's descriptor: every byte goes out in order, blocking as long as its reader makes it
+ * wait.
  *
- * Always: the descriptor's flags are never changed (they belong to an open file that the caller shares with others).
- * If the caller had made it non-blocking, EAGAIN is waited out by poll(2). While a write waits, `writeStartedAt` says
- * so to main.
+ * Always: the descriptor's flags are never changed (they belong to an open file that the caller
+ * shares with others). If the caller had made it non-blocking, EAGAIN is waited out by poll(2).
+ * While a write waits, `writeStartedAt` says so to main.
  */
 import { readlinkSync } from "node:fs";
 import { monotonicNow } from "../os/clock.ts";
-import { EAGAIN, EINTR, POLLOUT, sys } from "../os/sys.ts";
+import { EAGAIN, EINTR, POLLOUT } from "../os/sys.ts";
 import { injectedError, writeFrom } from "./memory-io.ts";
 import type { StreamState } from "./shared-state.ts";
+import { WaitSet } from "./wait-set.ts";
 
-const WAIT_FOR_EVER = -1;
 const EIO = 5;
 
 /** Where chunks go: the destination itself, or a spool in front of it. */
@@ -23,10 +24,12 @@ export interface Sink {
 export class Destination implements Sink {
   readonly fd: number;
   readonly #state: StreamState;
+  readonly #waiting: WaitSet;
 
   constructor(fd: number, state: StreamState) {
     this.fd = fd;
     this.#state = state;
+    this.#waiting = new WaitSet([[fd, POLLOUT]]);
   }
 
   deliver(address: number, length: number): number {
@@ -45,7 +48,7 @@ export class Destination implements Sink {
         this.#state.noteWritten(count);
         continue;
       }
-      if (count === -EAGAIN) sys.poll([[this.fd, POLLOUT]], WAIT_FOR_EVER, []);
+      if (count === -EAGAIN) this.#waiting.wait();
       // A device that takes nothing and names no error would spin here for ever (write(2)).
       else if (count === 0) return -EIO;
       else if (count !== -EINTR) return count;
@@ -54,8 +57,9 @@ export class Destination implements Sink {
   }
 
   /**
-   * Whether poll(2) tells that nobody can read any more: then the command's pipe is closed at once and its very next
-   * write meets SIGPIPE, as without us. A named pipe may get a new reader, a terminal or socket is told by its write.
+   * Whether poll(2) tells that nobody can read any more: then the command's pipe is closed at once
+   * and its very next write meets SIGPIPE, as without us. A named pipe may get a new reader, a
+   * terminal or socket is told by its write.
    */
   get tellsReaderGone(): boolean {
     try {

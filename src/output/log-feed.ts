@@ -1,9 +1,11 @@
 /**
- * The copy Worker's side of the log: room in the ring, waiting for it, and giving up on it. Knows nothing of files.
+ * The copy Worker's side of the log: room in the ring, waiting for it, and giving up on it. Knows
+ * nothing of files.
  *
- * Always: output is never slowed to less than half of its speed by the log, and never by more than 100 ms at once: a
- * copy may wait for the log's disk only as long as it went on without waiting before (at most WAIT_BUDGET_MS). What
- * has no room then is dropped from the log and counted, and is still delivered.
+ * Always: output is never slowed to less than half of its speed by the log, and never by more than
+ * 100 ms at once: a copy may wait for the log's disk only as long as it went on without waiting
+ * before (at most WAIT_BUDGET_MS). What has no room then is dropped from the log and counted, and
+ * is still delivered.
  */
 import type { MonotonicAt } from "../core/time.ts";
 import type { ChunkRing } from "./chunk-ring.ts";
@@ -19,17 +21,22 @@ export class LogFeed {
   #budgetMs = WAIT_BUDGET_MS;
   #countedAt: MonotonicAt;
   #hasClaim = false;
+  #isFirst = true;
+  readonly #onFirst: () => void;
 
   constructor(parts: {
     ring: ChunkRing;
     log: LogState;
     state: StreamState;
     now: () => MonotonicAt;
+    /** Called once, after the first chunk: the log's reader is started only when it is needed. */
+    onFirst: () => void;
   }) {
     this.#ring = parts.ring;
     this.#log = parts.log;
     this.#state = parts.state;
     this.#now = parts.now;
+    this.#onFirst = parts.onFirst;
     this.#countedAt = parts.now();
   }
 
@@ -49,6 +56,8 @@ export class LogFeed {
     }
     this.#ring.publish(this.#log.takeSequence(), length);
     this.#log.signal();
+    if (this.#isFirst) this.#onFirst();
+    this.#isFirst = false;
   }
 
   #waitForRoom(): number {

@@ -1,10 +1,11 @@
 /**
- * Carries retention out on the disk: joins what killed runs left in parts, removes the oldest logs, then empty job
- * directories. Knows nothing of the run that it works for.
+ * Carries retention out on the disk: joins what killed runs left in parts, removes the oldest logs,
+ * then empty job directories. Knows nothing of the run that it works for.
  *
- * Guarantees: touches only files that are named as logs are (`<uuid>.log` and its parts) in directories right below
- * the root, never follows a link, and never a log whose flock is taken. Not guaranteed: an exact bound while runs are
- * writing; entries beyond MAX_SCANNED wait for a later run. Errors of single files are skipped: the next run tries.
+ * Guarantees: touches only files that are named as logs are (`<uuid>.log` and its parts) in
+ * directories right below the root, never follows a link, and never a log whose flock is taken. Not
+ * guaranteed: an exact bound while runs are writing; entries beyond MAX_SCANNED wait for a later
+ * run. Errors of single files are skipped: the next run tries.
  * Works in steps (each `next()` is short), so that the log Worker goes on writing in between.
  */
 import { closeSync, constants, lstatSync, openSync, readdirSync, rmdirSync } from "node:fs";
@@ -14,14 +15,15 @@ import { decidePruning } from "./log-retention.ts";
 import { joinSegments, removeIfThere } from "./log-segments.ts";
 
 export const MAX_SCANNED = 8_192;
-/** Logs that turn out to be held make room for others to go; this often, then the next run goes on. */
+/**
+ * Logs that turn out to be held make room for others to go; this often, then the next run goes on.
+ */
 const MAX_ROUNDS = 3;
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const O_CLOEXEC = 0o2000000;
 
-const LOG_PART =
-  /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.log(\.tail-\d+-\d+|\.joining)?$/;
+const LOG_PART = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.log(\.tail-\d+-\d+|\.joining)?$/;
 
 interface FoundLog extends StoredLog {
   readonly directory: string;
@@ -88,7 +90,10 @@ function pathOf(log: FoundLog): string {
   return `${log.directory}/${log.runId}.log`;
 }
 
-/** Runs `act` while holding the log's flock; false when a living run has it, or the file cannot be had. */
+/**
+ * Runs `act` while holding the log's flock; false when a living run has it, or the file cannot be
+ * had.
+ */
 function withFreeLog(log: FoundLog, act: () => void): boolean {
   let fd: number | undefined;
   try {
@@ -97,7 +102,8 @@ function withFreeLog(log: FoundLog, act: () => void): boolean {
     act();
     return true;
   } catch {
-    // ENOENT: another run was faster. EACCES, ELOOP, EIO: not ours to judge; the next run tries again.
+    // ENOENT: another run was faster. EACCES, ELOOP, EIO: not ours to judge; the next run tries
+    // again.
     return false;
   } finally {
     if (fd !== undefined) closeSync(fd);

@@ -1,8 +1,9 @@
 /**
- * Which logs of a state directory have to go. Pure: names and sizes in, names out; no files, no clock.
+ * Which logs of a state directory have to go. Pure: names and sizes in, names out; no files, no
+ * clock.
  *
- * Always: the oldest go first (a run id is a UUIDv7, whose order is the order of starts), a held log never goes but
- * counts, and no more goes than is needed.
+ * Always: the oldest go first (a run id is a UUIDv7, whose order is the order of starts), a held
+ * log never goes but counts, and no more goes than is needed.
  */
 
 /** However small they are: a directory scan has to stay short. */

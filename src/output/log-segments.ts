@@ -1,13 +1,16 @@
 /**
- * The parts of a bounded log on disk and how they become one file. Knows nothing of streams, rings or retention.
+ * The parts of a bounded log on disk and how they become one file. Knows nothing of streams, rings
+ * or retention.
  *
  *     <run id>.log                          the head, then (once joined) the marker and the tail
- *     <run id>.log.tail-<head>-<offset>     a part of the tail: size of the full head, position of its first byte
+ *     <run id>.log.tail-<head>-<offset>     a part of the tail: the full head's size, the position of
+ *                                           the part's first byte in the output
  *     <run id>.log.joining                  a join in progress; worthless after a crash
  *
- * Always: the names alone say what is missing between head and tail, so that a log whose writer was killed can be
- * joined by anybody. Joining is atomic (written beside, renamed) and safe to repeat: a log that is longer than its
- * head has been joined, and only left-over segments remain to be removed. The caller holds the log's flock.
+ * Always: the names alone say what is missing between head and tail, so that a log whose writer was
+ * killed can be joined by anybody. Joining is atomic (written beside, renamed) and safe to repeat:
+ * a log that is longer than its head has been joined, and only left-over segments remain to be
+ * removed. The caller holds the log's flock.
  */
 import { closeSync, constants, fchmodSync, fstatSync, openSync, readdirSync } from "node:fs";
 import { readSync, renameSync, statSync, unlinkSync, writeSync } from "node:fs";
@@ -24,7 +27,9 @@ export interface LogLayout {
   readonly segmentBytes: number;
 }
 
-/** Half for the head, a quarter for each of two segments: all together never more than `maxBytes`. */
+/**
+ * Half for the head, a quarter for each of two segments: all together never more than `maxBytes`.
+ */
 export function layOutLog(maxBytes: number): LogLayout {
   const segmentBytes = Math.max(1, Math.floor(maxBytes / 4));
   return { headBytes: Math.max(1, maxBytes - 2 * segmentBytes), segmentBytes };
@@ -40,7 +45,10 @@ export function renderSegmentName(logName: string, headBytes: number, offset: nu
   return `${logName}.tail-${headBytes}-${offset}`;
 }
 
-/** The segment that this file name stands for, with the name of its log; undefined for any other file. */
+/**
+ * The segment that this file name stands for, with the name of its log; undefined for any other
+ * file.
+ */
 export function parseSegmentName(name: string): (Segment & { logName: string }) | undefined {
   const match = /^(.+\.log)\.tail-(\d{1,15})-(\d{1,15})$/.exec(name);
   if (match === null) return undefined;
@@ -64,8 +72,10 @@ export type JoinOutcome =
 /**
  * Makes one file of a log and its segments.
  *
- * After a crash: the parts as they were, or the joined log with segments beside it that the next call removes.
- * Safe to repeat: yes. Blocks: reads and writes of at most the log's size; no fsync (a log is not worth one).
+ * After a crash: the parts as they were, or the joined log with segments beside it that the next
+ * call removes.
+ * Safe to repeat: yes. Blocks: reads and writes of at most the log's size; no fsync (a log is not
+ * worth one).
  */
 export function joinSegments(path: string): JoinOutcome {
   try {

@@ -1,20 +1,21 @@
 /**
- * Front door of the log Worker: takes the chunks of all streams in their one order and appends them to the run's log;
- * prunes old logs while there is nothing to write. Decides nothing about what is kept.
+ * Front door of the log Worker: takes the chunks of all streams in their one order and appends them
+ * to the run's log; prunes old logs while there is nothing to write. Decides nothing about what is
+ * kept.
  *
- * Always: a slow disk blocks this thread only. Ends when every stream has ended and its ring is empty. One message at
- * the end, none in between.
+ * Always: a slow disk blocks this thread only. Ends when every stream has ended and its ring is
+ * empty. One message at the end, none in between.
  */
 import { BoundedLog } from "./bounded-log.ts";
 import { ChunkRing } from "./chunk-ring.ts";
 import { pruneLogs } from "./log-pruning.ts";
 import { MAX_LOG_FILES } from "./log-retention.ts";
 import { LogState, StreamState } from "./shared-state.ts";
-import type { LogTask, WorkerEnded } from "./worker-messages.ts";
+import type { LogTask, WorkerMessage } from "./worker-messages.ts";
 
 declare const self: {
   onmessage: ((event: MessageEvent<LogTask>) => void) | null;
-  postMessage(message: WorkerEnded): void;
+  postMessage(message: WorkerMessage): void;
 };
 
 interface LogSource {
@@ -60,7 +61,7 @@ function writeUntilEnded(parts: {
   for (;;) {
     const seen = parts.state.signals;
     // Asked before the rings are looked at: what was published before an end is found after it.
-    const hasEnded = parts.sources.every((source) => source.state.end !== "open");
+    const hasEnded = haveAllEnded(parts.sources);
     const next = findNext(parts.sources, expected, hasEnded);
     if (next !== undefined) {
       expected = (next.sequence + 1) | 0;
@@ -76,19 +77,34 @@ function writeUntilEnded(parts: {
   }
 }
 
+function haveAllEnded(sources: readonly LogSource[]): boolean {
+  for (const { state } of sources) if (state.end === "open") return false;
+  return true;
+}
+
 /**
- * The ring whose oldest chunk is the expected one. Numbers are dense, so a missing one is on its way; only when all
- * streams have ended (one may have died between number and chunk) the smallest that is there goes on.
+ * The ring whose oldest chunk is the expected one. Numbers are dense, so a missing one is on its
+ * way; only when all streams have ended (one may have died between number and chunk) the smallest
+ * that is there goes on.
  */
 function findNext(
   sources: readonly LogSource[],
   expected: number,
   hasEnded: boolean,
 ): ChunkRing | undefined {
-  const waiting = sources.map((source) => source.ring).filter((ring) => !ring.isEmpty);
-  const next = waiting.find((ring) => ring.sequence === expected);
-  if (next !== undefined || !hasEnded) return next;
-  return waiting.sort((one, other) => (one.sequence - other.sequence) | 0)[0];
+  // Loops, not lists: this runs for every chunk, and its garbage would be most of the peak memory.
+  let smallest: ChunkRing | undefined;
+  for (const { ring } of sources) {
+    if (ring.isEmpty) continue;
+    if (ring.sequence === expected) return ring;
+    if (smallest === undefined || isEarlier(ring, smallest)) smallest = ring;
+  }
+  return hasEnded ? smallest : undefined;
+}
+
+/** Numbers wrap at 2^32 and are never half of that apart. */
+function isEarlier(one: ChunkRing, other: ChunkRing): boolean {
+  return ((one.sequence - other.sequence) | 0) < 0;
 }
 
 function finishPruning(pruning: Pruning): void {

@@ -1,6 +1,7 @@
 /**
- * Reads and writes between a descriptor and memory given by address. Results as in `os/sys.ts`: 0 or more, or -errno.
- * No retries, no policy. By address, because a view per chunk would be garbage per chunk.
+ * Reads and writes between a descriptor and memory given by address. Results as in `os/sys.ts`: 0
+ * or more, or -errno. No retries, no policy. By address, because a view per chunk would be garbage
+ * per chunk.
  */
 import type { Pointer } from "bun:ffi";
 import { faultPoint } from "../os/faults.ts";
@@ -20,7 +21,10 @@ export function writeFrom(fd: number, address: number, length: number): number {
   return count === -1 ? -errno() : count;
 }
 
-/** The error that the fault build injects at this place as -errno; 0 for none, and always in the release. */
+/**
+ * The error that the fault build injects at this place as -errno; 0 for none, and always in the
+ * release.
+ */
 export function injectedError(point: string, fd: number, length: number): number {
   if (typeof FAULT_BUILD === "undefined" || !FAULT_BUILD) return 0;
   try {

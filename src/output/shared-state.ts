@@ -1,10 +1,11 @@
 /**
- * The words that main and the Workers of one run share: per stream and for the log. Only layout and access; knows
- * nothing of pipes, files or policy.
+ * The words that main and the Workers of one run share: per stream and for the log. Only layout and
+ * access; knows nothing of pipes, files or policy.
  *
- * Always: each word has one writer. Main reads counters without asking, so a blocked Worker never blocks main. Byte
- * counts and instants are doubles in shared memory: an aligned double is one store on x64 and arm64, and exact up to
- * 2^53 bytes; `Atomics` has none for them, and BigInt words would make garbage with every chunk.
+ * Always: each word has one writer. Main reads counters without asking, so a blocked Worker never
+ * blocks main. Byte counts and instants are doubles in shared memory: an aligned double is one
+ * store on x64 and arm64, and exact up to 2^53 bytes; `Atomics` has none for them, and BigInt words
+ * would make garbage with every chunk.
  */
 import type { MonotonicAt } from "../core/time.ts";
 
@@ -32,7 +33,10 @@ const NUMBER = { read: 0, written: 1, lastOutputAt: 2, writeStartedAt: 3, logDro
 
 const WORDS_BYTES = INT.count * 4;
 
-/** One stream's words. The Worker writes all but `order`; main writes `order` and, for a dead Worker, `end`. */
+/**
+ * One stream's words. The Worker writes all but `order`; main writes `order` and, for a dead
+ * Worker, `end`.
+ */
 export class StreamState {
   readonly memory: SharedArrayBuffer;
   readonly #words: Int32Array;
@@ -58,7 +62,10 @@ export class StreamState {
     }
   }
 
-  /** Main only. An order that comes later in the list stays: `drain` after a verdict changes nothing. */
+  /**
+   * Main only. An order that comes later in the list stays: `drain` after a verdict changes
+   * nothing.
+   */
   setOrder(order: Order): void {
     const wanted = ORDERS.indexOf(order);
     if (Atomics.load(this.#words, INT.order) >= wanted) return;
@@ -113,7 +120,9 @@ export class StreamState {
     return instant(this.#number(NUMBER.lastOutputAt));
   }
 
-  /** Since when a write to the destination has been waiting; undefined while none is in progress. */
+  /**
+   * Since when a write to the destination has been waiting; undefined while none is in progress.
+   */
   get writeStartedAt(): MonotonicAt | undefined {
     return instant(this.#number(NUMBER.writeStartedAt));
   }
@@ -147,7 +156,10 @@ function instant(value: number): MonotonicAt | undefined {
 const LOG_INT = { sequence: 0, signal: 1, errno: 2, count: 4 } as const;
 const LOG_NUMBER = { kept: 0, omitted: 1, dropped: 2, count: 4 } as const;
 
-/** The log's words: the order of chunks between streams, the wake-up of the log Worker, and its counts. */
+/**
+ * The log's words: the order of chunks between streams, the wake-up of the log Worker, and its
+ * counts.
+ */
 export class LogState {
   readonly memory: SharedArrayBuffer;
   readonly #words: Int32Array;
@@ -159,7 +171,10 @@ export class LogState {
     this.#numbers = new Float64Array(this.memory, LOG_INT.count * 4, LOG_NUMBER.count);
   }
 
-  /** The next number of the one order over all streams: dense, so the reader knows what must come next. */
+  /**
+   * The next number of the one order over all streams: dense, so the reader knows what must come
+   * next.
+   */
   takeSequence(): number {
     return Atomics.add(this.#words, LOG_INT.sequence, 1);
   }

@@ -1,11 +1,13 @@
 /**
- * The spool of a quiet run: what would have been printed, kept until the verdict, then replayed or forgotten.
+ * The spool of a quiet run: what would have been printed, kept until the verdict, then replayed or
+ * forgotten.
  *
- * Always: no output is lost to the spool. If it cannot be made, cannot be written or grows beyond SPOOL_MAX_BYTES,
- * everything so far is replayed at once, the rest passes straight through, and the stream says "quiet abandoned".
- * The file has no name (O_TMPFILE, or unlinked at once), so nothing remains after any death. Mode 0600.
+ * Always: no output is lost to the spool. If it cannot be made, cannot be written or grows beyond
+ * SPOOL_MAX_BYTES, everything so far is replayed at once, the rest passes straight through, and the
+ * stream says "quiet abandoned".
+ * The file has no name (O_TMPFILE, or unlinked at once), so nothing remains after any death. Mode
+ * 0600.
  */
-import { randomBytes } from "node:crypto";
 import { closeSync, constants, openSync, readSync, unlinkSync } from "node:fs";
 import type { Destination, Sink } from "./destination.ts";
 import { CHUNK_BYTES } from "./chunk-ring.ts";
@@ -66,7 +68,10 @@ export class Spool implements Sink {
     return done;
   }
 
-  /** Prints everything that was kept, once. @returns 0, or -errno of the destination or of reading the spool */
+  /**
+   * Prints everything that was kept, once. @returns 0, or -errno of the destination or of reading
+   * the spool
+   */
   replay(): number {
     const fd = this.#fd;
     if (fd === undefined) return 0;
@@ -101,8 +106,9 @@ function openNameless(directory: string): number | undefined {
   try {
     return openSync(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0o600);
   } catch {
-    // EOPNOTSUPP, EISDIR, ENOENT: not every file system knows O_TMPFILE; any other error comes back below.
-    return openUnlinked(`${directory}/.spool-${randomBytes(8).toString("hex")}`);
+    // EOPNOTSUPP, EISDIR, ENOENT: not every file system knows O_TMPFILE; any other error comes back
+    // below.
+    return openUnlinked(`${directory}/.spool-${Bun.randomUUIDv7()}`);
   }
 }
 

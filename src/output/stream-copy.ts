@@ -1,12 +1,13 @@
 /**
- * The loop of one stream: read what the command wrote, show it to the log, deliver it. Knows nothing of Workers, of
- * where the bytes go, or of why main wants it to stop.
+ * The loop of one stream: read what the command wrote, show it to the log, deliver it. Knows
+ * nothing of Workers, of where the bytes go, or of why main wants it to stop.
  *
- * Always: bytes are delivered in order, all of them or the stream says why not; the log is shown a chunk before its
- * delivery, so that it has also what a stalled reader never took. Blocks in poll(2) and in the sink, nowhere else.
+ * Always: bytes are delivered in order, all of them or the stream says why not; the log is shown a
+ * chunk before its delivery, so that it has also what a stalled reader never took. Blocks in
+ * poll(2) and in the sink, nowhere else.
  *
- * After the order "drain" (the tree is gone) at most the bytes that are in the pipe at that moment are copied: a
- * stranger that holds the other end may write for ever.
+ * After the order "drain" (the tree is gone) at most the bytes that are in the pipe at that moment
+ * are copied: a stranger that holds the other end may write for ever.
  */
 import { monotonicNow } from "../os/clock.ts";
 import { EAGAIN, EINTR, POLLERR, POLLIN, sys } from "../os/sys.ts";
@@ -15,9 +16,13 @@ import type { Sink } from "./destination.ts";
 import type { LogFeed } from "./log-feed.ts";
 import { injectedError, readInto } from "./memory-io.ts";
 import type { SourceEnd, StreamState } from "./shared-state.ts";
+import { WaitSet } from "./wait-set.ts";
 
-const WAIT_FOR_EVER = -1;
-const ANY_EVENT = 0;
+const EPIPE = 32;
+/** Places in the wait set; the wake descriptor between them only ends the wait. */
+const PIPE = 0;
+const READER = 2;
+const ERRORS_ONLY = 0;
 
 export interface StreamParts {
   readonly pipeFd: number;
@@ -37,14 +42,18 @@ interface Ended {
 }
 
 export function copyStream(parts: StreamParts): Ended {
+  const waiting = new WaitSet([
+    [parts.pipeFd, POLLIN],
+    [parts.wakeFd, POLLIN],
+    [parts.watchedFd ?? -1, ERRORS_ONLY],
+  ]);
   let remaining = Number.POSITIVE_INFINITY;
   for (;;) {
     if (remaining === Number.POSITIVE_INFINITY && parts.state.order !== "copy") {
       remaining = Math.max(0, sys.readableBytes(parts.pipeFd));
     }
     const address = parts.feed?.claim(parts.buffer) ?? parts.buffer;
-    // Reading also when nothing should remain tells an end of file from a stranger who holds the pipe.
-    const limit = Math.min(CHUNK_BYTES, Math.max(remaining, 0));
+    const limit = Math.min(CHUNK_BYTES, remaining);
     const count = limit === 0 ? -EAGAIN : readInto(parts.pipeFd, address, limit);
     if (count === 0) return { end: "eof", errno: 0 };
     if (count > 0) {
@@ -56,11 +65,9 @@ export function copyStream(parts: StreamParts): Ended {
     if (count === -EINTR) continue;
     if (count !== -EAGAIN) return { end: "read-failed", errno: -count };
     if (remaining !== Number.POSITIVE_INFINITY) return { end: "drained", errno: 0 };
-    if (isReaderGone(parts)) return { end: "reader-gone", errno: EPIPE };
+    if (isReaderGone(waiting)) return { end: "reader-gone", errno: EPIPE };
   }
 }
-
-const EPIPE = 32;
 
 function passOn(parts: StreamParts, address: number, count: number): number {
   parts.state.noteRead(count, monotonicNow());
@@ -74,15 +81,7 @@ function failedDelivery(outcome: number): Ended {
 }
 
 /** Waits for something to read, an order, or the reader's departure; true for the last. */
-function isReaderGone(parts: StreamParts): boolean {
-  const ready: number[] = [];
-  const watched = parts.watchedFd ?? -1;
-  const descriptors = [
-    [parts.pipeFd, POLLIN],
-    [parts.wakeFd, POLLIN],
-    [watched, ANY_EVENT],
-  ] as const;
-  if (sys.poll(descriptors, WAIT_FOR_EVER, ready) <= 0) return false;
-  const hasInput = (ready[0] ?? 0) !== 0;
-  return !hasInput && ((ready[2] ?? 0) & POLLERR) !== 0;
+function isReaderGone(waiting: WaitSet): boolean {
+  if (waiting.wait() <= 0) return false;
+  return waiting.ready(PIPE) === 0 && (waiting.ready(READER) & POLLERR) !== 0;
 }

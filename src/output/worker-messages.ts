@@ -1,13 +1,15 @@
 /**
- * What main tells a Worker once, at its start, and what a Worker tells main once, at its end. Everything between is
- * in shared memory. Plain data only.
+ * What main tells a Worker once, at its start, and what a Worker tells main in a word or two.
+ * Everything between is in shared memory. Plain data only.
  */
 
 export interface CopyTask {
   readonly kind: "copy";
   readonly pipeFd: number;
   readonly destinationFd: number;
-  /** Readable when main has an order: it only ends a wait, the order itself is in the shared words. */
+  /**
+   * Readable when main has an order: it only ends a wait, the order itself is in the shared words.
+   */
   readonly wakeFd: number;
   readonly state: SharedArrayBuffer;
   /** Present where output is logged. */
@@ -31,5 +33,8 @@ export interface LogTask {
   readonly logsRoot: string;
 }
 
-/** The only message of a Worker: it has nothing more to do and holds no descriptor any more. */
-export type WorkerEnded = "ended";
+/**
+ * "started": the first byte is in the ring, a log is needed now. "ended": the last message; the
+ * Worker has nothing more to do and holds no descriptor any more.
+ */
+export type WorkerMessage = "started" | "ended";

@@ -1,5 +1,6 @@
 /**
- * The end of a run: names what is left, decides the outcome, tells it on stderr where a person must know, writes the record.
+ * The end of a run: names what is left, decides the outcome, tells it on stderr where a person must
+ * know, writes the record.
  */
 import { decideOutcome, type Leaving, type Outcome } from "../core/outcome.ts";
 import type { RunState } from "../core/run-machine.ts";

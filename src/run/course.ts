@@ -32,7 +32,9 @@ export interface Course {
   readonly hasState: boolean;
 }
 
-/** @throws WatchdogError "state.refused": a person must change something, and nothing was started */
+/**
+ * @throws WatchdogError "state.refused": a person must change something, and nothing was started
+ */
 export function prepareCourse(request: RunRequest): Course {
   const identity = makeIdentity(request.options.name, request.argv);
   const ledger = new RunLedger(identity.startedAt);
@@ -41,7 +43,10 @@ export function prepareCourse(request: RunRequest): Course {
   return { request, options: request.options, identity, ledger, stateDirectory, hasState };
 }
 
-/** Without a lease the state directory carries only the log: trouble with it is told, and the job runs. */
+/**
+ * Without a lease the state directory carries only the log: trouble with it is told, and the job
+ * runs.
+ */
 function checkState(path: string, ledger: RunLedger): boolean {
   try {
     openStateDirectory(path);

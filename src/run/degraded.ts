@@ -1,9 +1,11 @@
 /**
- * A run without FFI (W^X, no JIT, little address space): better than no run, and honest about it. The command is started by
- * `Bun.spawn`, so what that changes is changed (signals at default, descriptors above 2 closed, arguments as UTF-8);
- * orphans of the tree are not contained; output is not copied and no log is kept. The record says `no-ffi`.
+ * A run without FFI (W^X, no JIT, little address space): better than no run, and honest about it.
+ * The command is started by `Bun.spawn`, so what that changes is changed (signals at default,
+ * descriptors above 2 closed, arguments as UTF-8); orphans of the tree are not contained; output is
+ * not copied and no log is kept. The record says `no-ffi`.
  *
- * Limits, forwarded signals and the exit status hold as in a full run, for what can still be found below the command.
+ * Limits, forwarded signals and the exit status hold as in a full run, for what can still be found
+ * below the command.
  */
 import type { WatchdogError } from "../core/errors.ts";
 import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.ts";

@@ -1,6 +1,6 @@
 /**
- * The environment of the command: the caller's bytes, untouched and in order, less what stands for options of watchdog's
- * or names another pid, plus the variables of the run.
+ * The environment of the command: the caller's bytes, untouched and in order, less what stands for
+ * options of watchdog's or names another pid, plus the variables of the run.
  */
 import { isFaultVariable } from "../os/faults.ts";
 import type { WallAt } from "../core/time.ts";
@@ -13,7 +13,10 @@ export interface RunVariables {
   readonly deadlineAt: WallAt | undefined;
 }
 
-/** systemd's socket hand-over names the pid that it is meant for, and that is not the command's (sd_listen_fds(3)). */
+/**
+ * systemd's socket hand-over names the pid that it is meant for, and that is not the command's
+ * (sd_listen_fds(3)).
+ */
 const NAMES_ANOTHER_PID = ["LISTEN_PID", "LISTEN_FDS"];
 /** Ids of one run path; a deeper nesting drops the outermost. */
 export const LONGEST_RUN_PATH = 64;

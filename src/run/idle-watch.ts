@@ -1,8 +1,10 @@
 /**
- * Watches a tree for idleness: takes samples of its CPU time and I/O, and asks the pure decision. Reads only; signals nobody.
+ * Watches a tree for idleness: takes samples of its CPU time and I/O, and asks the pure decision.
+ * Reads only; signals nobody.
  *
- * CPU of processes that ended is counted where the kernel adds it to the parent that waited, or where we collected
- * them; a process whose parent ignores SIGCHLD takes its last sample's worth with it, so a sum that falls counts as 0.
+ * CPU of processes that ended is counted where the kernel adds it to the parent that waited, or
+ * where we collected them; a process whose parent ignores SIGCHLD takes its last sample's worth
+ * with it, so a sum that falls counts as 0.
  */
 import {
   type ActivitySample,

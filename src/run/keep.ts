@@ -1,12 +1,12 @@
 /**
- * `watchdog keep -- COMMAND`: starts something that is meant to outlive the job, registers it with every run around it, and
- * returns at once. The command gets a session of its own, `/dev/null` as standard input, and none of the run's
- * cookies, so that nobody ever takes it for a leftover or a survivor.
+ * `watchdog keep -- COMMAND`: starts something that is meant to outlive the job, registers it with
+ * every run around it, and returns at once. The command gets a session of its own, `/dev/null` as
+ * standard input, and none of the run's cookies, so that nobody ever takes it for a leftover or a
+ * survivor.
  *
- * Its output goes to `--output FILE`; without that, a descriptor that is a pipe or a terminal becomes `/dev/null`,
- * because its other end goes away with the run; a file stays as it is.
+ * Its output goes to `--output FILE`; without that, a descriptor that is a pipe or a terminal
+ * becomes `/dev/null`, because its other end goes away with the run; a file stays as it is.
  */
-import { randomBytes } from "node:crypto";
 import { constants, fstatSync, openSync } from "node:fs";
 import { WatchdogError } from "../core/errors.ts";
 import type { Inheritance } from "../os/inheritance.ts";
@@ -39,14 +39,15 @@ const TIES = [
 
 /**
  * @returns when the command has started
- * @throws WatchdogError spawn.* if it cannot be started, keep.unregistered if the run could not be told
+ * @throws WatchdogError spawn.* if it cannot be started, keep.unregistered if the run could not be
+ *   told
  */
 export function keepCommand(request: KeepRequest): void {
   const { inherited } = request;
   const runIds = splitRunPath(valueOf(inherited.environment, "WATCHDOG_RUN_PATH"));
   const asked = request.stateDir ?? valueOf(inherited.environment, "WATCHDOG_STATE_DIR");
   const stateDirectory = resolveStateDirectory(asked);
-  const token = randomBytes(16).toString("hex");
+  const token = crypto.randomUUID().replaceAll("-", "");
   register(stateDirectory, runIds, { token, identity: "" });
   const result = spawnProcess(
     {

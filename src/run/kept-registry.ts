@@ -1,10 +1,11 @@
 /**
- * What was started by `watchdog keep` within a run: one small file for each, in `<state>/kept/<run id>/`. The supervisor
- * reads it when it has to know who belongs to the job; `keep` writes it before the process exists.
+ * What was started by `watchdog keep` within a run: one small file for each, in `<state>/kept/<run
+ * id>/`. The supervisor reads it when it has to know who belongs to the job; `keep` writes it
+ * before the process exists.
  *
- * A process counts as kept if it is the registered one (pid and start), or carries the registered token in its
- * environment (a daemon that forks once more), or descends from either. State after a crash: the
- * files remain, name dead processes, and are harmless.
+ * A process counts as kept if it is the registered one (pid and start), or carries the registered
+ * token in its environment (a daemon that forks once more), or descends from either. State after a
+ * crash: the files remain, name dead processes, and are harmless.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { identify, type ProcessRow } from "../core/tree-members.ts";
@@ -27,7 +28,9 @@ function directoryOf(stateDirectory: string, runId: string): string {
   return `${stateDirectory}/kept/${runId}`;
 }
 
-/** @throws the error of the system call: then nothing may be started, because nobody would know it */
+/**
+ * @throws the error of the system call: then nothing may be started, because nobody would know it
+ */
 export function registerKept(stateDirectory: string, runId: string, entry: KeptEntry): void {
   const directory = directoryOf(stateDirectory, runId);
   mkdirSync(directory, { recursive: true, mode: PRIVATE_DIRECTORY });

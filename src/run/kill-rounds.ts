@@ -1,9 +1,9 @@
 /**
- * Rounds of KILL until the tree is proven empty, or proven stuck: members of other rights (EPERM) or in an uninterruptible
- * wait (state D) can outlive KILL, and nobody waits for them for ever.
+ * Rounds of KILL until the tree is proven empty, or proven stuck: members of other rights (EPERM)
+ * or in an uninterruptible wait (state D) can outlive KILL, and nobody waits for them for ever.
  *
- * Rounds come in short bursts without a pause, because a process that lives by fork and exit must be met between
- * the two; between the bursts the main loop handles signals.
+ * Rounds come in short bursts without a pause, because a process that lives by fork and exit must
+ * be met between the two; between the bursts the main loop handles signals.
  */
 import { identify, type ProcessRow } from "../core/tree-members.ts";
 import { type MonotonicAt, spanMs } from "../core/time.ts";

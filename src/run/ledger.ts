@@ -1,5 +1,6 @@
 /**
- * The ledger of one run: everything that the record will tell, noted when it happens. Signals nobody, decides nothing.
+ * The ledger of one run: everything that the record will tell, noted when it happens. Signals
+ * nobody, decides nothing.
  */
 import type { Leftover, NamedProcess, SentSignal } from "../core/run-record.ts";
 import type { SignalReason } from "../core/run-machine.ts";

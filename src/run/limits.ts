@@ -1,6 +1,7 @@
 /**
- * The clocks of `--timeout` and `--not-after`. A timer only wakes us; whether a limit is reached is decided by the clock that
- * the limit is defined on: CLOCK_MONOTONIC for spans (stands still in suspend), the wall clock for a time of the day.
+ * The clocks of `--timeout` and `--not-after`. A timer only wakes us; whether a limit is reached is
+ * decided by the clock that the limit is defined on: CLOCK_MONOTONIC for spans (stands still in
+ * suspend), the wall clock for a time of the day.
  */
 import type { LimitName } from "../core/run-machine.ts";
 import type { RunOptions } from "../core/run-options.ts";

@@ -34,8 +34,12 @@ export const messages = {
     `watchdog: left ${count(left)} of the command running: ${list(left)}`,
   leftoversAwaited: (left: readonly Named[]): string =>
     `watchdog: waiting for ${count(left)} left by the command: ${list(left)}`,
-  limitReached: (outcome: Outcome, options: RunOptions): string =>
-    `watchdog: ended by ${LIMIT_FLAGS[outcome.because] ?? outcome.because}: sent ${nameSignal(options.signal)} to the whole tree`,
+  limitReached: (outcome: Outcome, options: RunOptions): string => {
+    const limit = LIMIT_FLAGS[outcome.because] ?? outcome.because;
+    return `watchdog: ended by ${limit}: sent ${nameSignal(options.signal)} to the whole tree`;
+  },
+  outputLost: (reason: string): string =>
+    `watchdog: the output cannot be copied: ${reason}; the command was told by a closed pipe`,
   notStarted: (name: string, reason: string): string => `watchdog: error: ${name}: ${reason}`,
   interruptIgnored: (): string =>
     "watchdog: the command ignores Ctrl-C; press it again to kill the whole tree",

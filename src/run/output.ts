@@ -1,6 +1,6 @@
 /**
- * The command's output during one run: makes the pipes that `core/output-plan.ts` decided on, hands them to the Workers of
- * `output/`, and says what came of it. Copies no byte itself.
+ * The command's output during one run: makes the pipes that `core/output-plan.ts` decided on, hands
+ * them to the Workers of `output/`, and says what came of it. Copies no byte itself.
  */
 import { fstatSync } from "node:fs";
 import { WatchdogError } from "../core/errors.ts";
@@ -10,6 +10,7 @@ import type { LogSummary, OutputSummary } from "../core/run-record.ts";
 import type { MonotonicAt } from "../core/time.ts";
 import { encodeName } from "../os/state-dir.ts";
 import { monotonicNow, wallNow } from "../os/clock.ts";
+import { say } from "../os/say.ts";
 import type { Redirection } from "../os/spawn.ts";
 import { F_SETFL, nameErrno, O_NONBLOCK, sys } from "../os/sys.ts";
 import type { Copy, CopyPlan, StreamCounters } from "../output/copy.ts";
@@ -35,7 +36,9 @@ export class RunOutput {
   #copy: Promise<Copy> | undefined;
   #running: Copy | undefined;
 
-  /** Makes the pipes. @throws WatchdogError "spawn.failed" where none are to be had (EMFILE, ENFILE) */
+  /**
+   * Makes the pipes. @throws WatchdogError "spawn.failed" where none are to be had (EMFILE, ENFILE)
+   */
   constructor(course: Course) {
     this.#course = course;
     this.#plan = planFor(course.options);
@@ -50,7 +53,10 @@ export class RunOutput {
     );
   }
 
-  /** The command has its ends: ours of them are closed, so that the last writer's end is the end of the pipe. */
+  /**
+   * The command has its ends: ours of them are closed, so that the last writer's end is the end of
+   * the pipe.
+   */
   release(): void {
     for (const pipe of this.#pipes) sys.close(pipe.writeEnd);
   }
@@ -62,6 +68,13 @@ export class RunOutput {
       this.#running = startCopy(this.#copyPlan());
       return this.#running;
     });
+    this.#copy.catch((error: unknown) => this.#giveUp(error));
+  }
+
+  /** Without Workers nobody reads the pipes: closed, they give the command SIGPIPE, not a hang. */
+  #giveUp(error: unknown): void {
+    for (const pipe of this.#pipes) sys.close(pipe.readEnd);
+    say(messages.outputLost(error instanceof Error ? error.message : String(error)));
   }
 
   #copyPlan(): CopyPlan {
@@ -92,18 +105,22 @@ export class RunOutput {
   }
 
   /**
-   * The tree is gone: copies what is still in the pipes and resolves when it has reached its reader.
+   * The tree is gone: copies what is still in the pipes and resolves when it has reached its
+   * reader.
    * @param isGood  `--quiet` prints nothing then, else everything
    */
   async end(isGood: boolean): Promise<void> {
-    const copy = await this.#copy;
-    if (copy === undefined) return;
+    const copy = await this.#copy?.catch(() => undefined);
+    if (copy === undefined) return; // nothing to copy, or given up and told
     copy.drain();
     if (this.#course.options.isQuiet) copy.finish(isGood ? "discard" : "replay");
     await copy.ended;
   }
 
-  /** When the last byte was seen; for a terminal that the command writes to itself, when its device changed. */
+  /**
+   * When the last byte was seen; for a terminal that the command writes to itself, when its device
+   * changed.
+   */
   lastOutputAt(): MonotonicAt | undefined {
     const instants = [this.#running?.counters().lastOutputAt, this.#terminalOutputAt()].filter(
       (at) => at !== undefined,

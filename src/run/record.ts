@@ -1,6 +1,6 @@
 /**
- * Fills the record of a run from what its parts have noted, and writes it for `--result-file`. A record that cannot be
- * written is told, and never stops or changes the run.
+ * Fills the record of a run from what its parts have noted, and writes it for `--result-file`. A
+ * record that cannot be written is told, and never stops or changes the run.
  */
 import type { Outcome } from "../core/outcome.ts";
 import type { CommandEnd } from "../core/run-machine.ts";

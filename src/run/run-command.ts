@@ -1,8 +1,9 @@
 /**
  * `watchdog run`: one run from start to end, as a list of steps.
  *
- * Order for speed: the command is spawned before any thread of ours starts. Order for safety: signal handlers and the
- * reaper stand before the spawn, so that no signal and no death of a child can fall between.
+ * Order for speed: the command is spawned before any thread of ours starts. Order for safety:
+ * signal handlers and the reaper stand before the spawn, so that no signal and no death of a child
+ * can fall between.
  */
 import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.ts";
 import type { RunState } from "../core/run-machine.ts";
@@ -27,7 +28,8 @@ import { beginWatch } from "./watch.ts";
  * Runs the command and everything around it.
  *
  * @returns how watchdog itself must leave
- * @throws WatchdogError "state.refused" before anything was started, "spawn.failed" where no pipe is to be had
+ * @throws WatchdogError "state.refused" before anything was started, "spawn.failed" where no pipe
+ *   is to be had
  */
 export async function runCommand(request: RunRequest): Promise<Leaving> {
   const course = prepareCourse(request);
@@ -91,7 +93,10 @@ function leaveUnstarted(
   return outcome.leaving;
 }
 
-/** Whether the run went well as far as can be told before its output has arrived: `--quiet` prints nothing then. */
+/**
+ * Whether the run went well as far as can be told before its output has arrived: `--quiet` prints
+ * nothing then.
+ */
 function isGood(course: Course, state: RunState): boolean {
   const { successExitCodes } = course.options;
   return decideOutcome({ ...state, successExitCodes }).name === "ok";

@@ -1,6 +1,6 @@
 /**
- * Signals that arrive before there is somebody to hear them: the handlers stand before the spawn, so that a TERM in between
- * neither kills watchdog nor is forgotten.
+ * Signals that arrive before there is somebody to hear them: the handlers stand before the spawn,
+ * so that a TERM in between neither kills watchdog nor is forgotten.
  */
 import { HANDLED_SIGNALS } from "../core/run-machine.ts";
 import { handleSignals } from "../os/signal-handlers.ts";

@@ -1,6 +1,6 @@
 /**
- * Carries one run from its spawn to its end: turns what happens into events, feeds them to the pure machine, and
- * performs the actions that it answers with. Decides nothing itself.
+ * Carries one run from its spawn to its end: turns what happens into events, feeds them to the pure
+ * machine, and performs the actions that it answers with. Decides nothing itself.
  *
  * Clock: CLOCK_MONOTONIC. State after a crash of watchdog: the command and its tree live on.
  */
@@ -96,7 +96,10 @@ export class Supervisor {
     this.#isFeeding = false;
   }
 
-  /** Collects every child that has changed state; called at SIGCHLD, once a second, and between rounds of KILL. */
+  /**
+   * Collects every child that has changed state; called at SIGCHLD, once a second, and between
+   * rounds of KILL.
+   */
   collect(): void {
     for (const change of collectChildren()) this.#note(change);
     if (this.#state.end !== undefined) this.#lookAtTree();
@@ -168,7 +171,10 @@ export class Supervisor {
     look();
   }
 
-  /** Right after collecting: is anybody of the job left? What ends by itself in a moment is no leftover. */
+  /**
+   * Right after collecting: is anybody of the job left? What ends by itself in a moment is no
+   * leftover.
+   */
   #lookAtTree(): void {
     if (this.#state.phase !== "running") return;
     if (this.#context.tree.isEmpty()) return this.feed({ kind: "tree-empty" });

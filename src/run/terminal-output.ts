@@ -1,6 +1,7 @@
 /**
- * Output that the command writes to a terminal (or any descriptor that it inherited) is never seen by watchdog; that there was
- * some shows in the times of the device (tty(4): updated on writes, at most every eight seconds) or the size of the file.
+ * Output that the command writes to a terminal (or any descriptor that it inherited) is never seen
+ * by watchdog; that there was some shows in the times of the device (tty(4): updated on writes, at
+ * most every eight seconds) or the size of the file.
  */
 import { fstatSync } from "node:fs";
 import type { MonotonicAt } from "../core/time.ts";

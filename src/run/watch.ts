@@ -1,6 +1,6 @@
 /**
- * Sets a supervisor over a command that was just started: its tree, its signals, its limits, its idleness. Everything that
- * happened since the handlers were installed reaches it.
+ * Sets a supervisor over a command that was just started: its tree, its signals, its limits, its
+ * idleness. Everything that happened since the handlers were installed reaches it.
  */
 import type { InterruptHandling, RunPolicy, RunState } from "../core/run-machine.ts";
 import { DEFAULT_KILL_AFTER_MS } from "../core/run-options.ts";

@@ -1,6 +1,7 @@
 /**
- * Looks at the tree: everything below this process, by the `children` files of `/proc`, level by level. Only reads; what it
- * sees may have changed a microsecond later, so nobody signals by this alone (see `signal.ts`).
+ * Looks at the tree: everything below this process, by the `children` files of `/proc`, level by
+ * level. Only reads; what it sees may have changed a microsecond later, so nobody signals by this
+ * alone (see `signal.ts`).
  */
 import type { ProcessRow } from "../core/tree-members.ts";
 import { readChildren, readEnvironment, readProgram, readStat } from "../os/proc.ts";
@@ -52,7 +53,10 @@ export function findAncestors(): Set<number> {
   return ancestors;
 }
 
-/** Whether the environment of a process holds `KEY=` with this value as one of its `/`-separated parts. */
+/**
+ * Whether the environment of a process holds `KEY=` with this value as one of its `/`-separated
+ * parts.
+ */
 export function readCookie(pid: number, key: string, value: string): "yes" | "no" | "unread" {
   const entries = readEnvironment(pid);
   if (entries === undefined) return "unread";

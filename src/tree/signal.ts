@@ -1,6 +1,6 @@
 /**
- * The kill seam: the only place of the product that sends a signal to another process. It proves once more, right before
- * the call, what the caller has decided.
+ * The kill seam: the only place of the product that sends a signal to another process. It proves
+ * once more, right before the call, what the caller has decided.
  */
 import { assert } from "../core/errors.ts";
 import type { ProcessRow } from "../core/tree-members.ts";
@@ -17,8 +17,9 @@ export interface Protected {
 }
 
 /**
- * Signals one member through a pidfd (pidfd_open(2)): opened first, then the identity and the chain of parents are read
- * again, so the process that was checked is the one that is hit, even if the pid is used again meanwhile.
+ * Signals one member through a pidfd (pidfd_open(2)): opened first, then the identity and the chain
+ * of parents are read again, so the process that was checked is the one that is hit, even if the
+ * pid is used again meanwhile.
  */
 export function signalMember(row: ProcessRow, signal: number, guarded: Protected): SignalResult {
   checkSeam(row.pid, guarded);

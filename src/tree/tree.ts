@@ -1,10 +1,11 @@
 /**
- * The tree of one run, held by the process that is its subreaper: who is in it, asking it to end, killing it, and the proof
- * that it is empty. What cgroups would do better (exact containment) has its seam here: `Containment`.
+ * The tree of one run, held by the process that is its subreaper: who is in it, asking it to end,
+ * killing it, and the proof that it is empty. What cgroups would do better (exact containment) has
+ * its seam here: `Containment`.
  *
- * Guarantee: "empty" means that no process of the job exists (design: as subreaper every orphan becomes our child, so a
- * list of children without members is a proof). Non-guarantee: nothing is known once this process is dead.
- * Clock: none. State after a crash: none; the members live on.
+ * Guarantee: "empty" means that no process of the job exists (design: as subreaper every orphan
+ * becomes our child, so a list of children without members is a proof). Non-guarantee: nothing is
+ * known once this process is dead. Clock: none. State after a crash: none; the members live on.
  */
 import {
   decideAsked,
@@ -69,7 +70,9 @@ export class Tree implements Containment {
     return view.rows.filter((row) => decided.get(row.pid)?.kind === "member" && !isDead(row));
   }
 
-  /** Processes that are ours to collect but not of the job: named in the record, never signalled. */
+  /**
+   * Processes that are ours to collect but not of the job: named in the record, never signalled.
+   */
   leftAlone(): ProcessRow[] {
     const view = this.#look();
     const decided = decideMembers(view);
@@ -81,7 +84,9 @@ export class Tree implements Containment {
     return view.rows.filter((row) => view.kept.has(row.pid) && !isDead(row));
   }
 
-  /** Each member that is alive now gets each of the signals, once; nested watchdogs pass theirs on. */
+  /**
+   * Each member that is alive now gets each of the signals, once; nested watchdogs pass theirs on.
+   */
   ask(signals: readonly number[]): SignalTally {
     const view = this.#look();
     return this.#signal(decideAsked(view), view, (row, guarded) => {
@@ -90,7 +95,10 @@ export class Tree implements Containment {
     });
   }
 
-  /** To the main command alone. Its pid is ours until it was collected; after that there is nobody to tell. */
+  /**
+   * To the main command alone. Its pid is ours until it was collected; after that there is nobody
+   * to tell.
+   */
   signalMain(signal: number): void {
     if (this.#main === NOBODY) return;
     signalChild(this.#main, signal, { self: process.pid, pids: this.#ancestors });

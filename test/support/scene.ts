@@ -1,6 +1,7 @@
 /**
- * What each test file of real processes stands on: a directory of its own, a cookie in the environment of everything that it
- * starts, and the proof at its end that nothing is left of either.
+ * What each test file of real processes stands on: a directory of its own, a cookie in the
+ * environment of everything that it starts, and the proof at its end that nothing is left of
+ * either.
  *
  *     const scene = openScene(import.meta.file);
  *     test("…", async () => { const ended = await scene.run(["--log", "off", "--", "true"]); … });
@@ -50,6 +51,8 @@ export interface Started {
 
 export interface Scene {
   readonly cookie: string;
+  /** `NAME=cookie`, for an environment that is made entry by entry. */
+  readonly cookieEntry: string;
   readonly directory: string;
   readonly stateDirectory: string;
   /** The environment of whatever the test starts itself. */
@@ -94,6 +97,7 @@ function makeScene(cookie: string, directory: string): Scene {
   const recordPath = (name = "result"): string => join(directory, `${name}.json`);
   return {
     cookie,
+    cookieEntry: `${COOKIE_VARIABLE}=${cookie}`,
     directory,
     stateDirectory,
     env,

@@ -1,6 +1,7 @@
 /**
- * Waiting for something that will be true, instead of sleeping: looks again and again, and says what it saw last when
- * the time is up. The limit is only there so that a broken build ends; no test proves anything by it.
+ * Waiting for something that will be true, instead of sleeping: looks again and again, and says
+ * what it saw last when the time is up. The limit is only there so that a broken build ends; no
+ * test proves anything by it.
  */
 export interface WaitOptions {
   readonly limitMs?: number;

@@ -1,0 +1,211 @@
+/**
+ * Stopping and continuing at a real terminal: Ctrl-Z, `fg`, `bg`, and jobs of the background that want the terminal. Each
+ * dialogue is held without watchdog too, and must go the same way.
+ */
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { FIXTURES, openScene } from "../support/scene.ts";
+import { findCommands, KEY, openShell, type Shell } from "../support/terminal.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const scene = openScene(import.meta.file);
+const COUNTER = join(FIXTURES, "counts-lines.sh");
+const LIMIT_MS = 60_000;
+const BOTH = [
+  ["without watchdog", ""],
+  ["with watchdog", "$W run "],
+] as const;
+
+let files = 0;
+function freshFile(): string {
+  files += 1;
+  return scene.path(`lines-${files}`);
+}
+
+function countLines(file: string): number {
+  return existsSync(file) ? readFileSync(file, "latin1").split("\n").length - 1 : 0;
+}
+
+async function waitForMoreLines(file: string, more = 3): Promise<void> {
+  const before = countLines(file);
+  await waitFor(() => countLines(file) >= before + more, `${more} more lines in ${file}`);
+}
+
+function stateOf(pid: number): string {
+  const line = readFileSync(`/proc/${pid}/stat`, "latin1");
+  return line.slice(line.lastIndexOf(")") + 2, line.lastIndexOf(")") + 3);
+}
+
+async function waitForState(commandLine: string, state: RegExp): Promise<void> {
+  const look = () => findCommands(scene, commandLine).some((pid) => state.test(stateOf(pid)));
+  await waitFor(look, `${commandLine} in a state of ${String(state)}`);
+}
+
+/** Ctrl-Z, and the shell is there again: 148 is what bash shows for a job that TSTP has stopped. */
+async function suspend(shell: Shell): Promise<void> {
+  shell.type(KEY.suspend);
+  const { status, text } = await shell.prompt();
+  expect(status).toBe(148);
+  expect(text).toMatch(/\[1\]\+\s+Stopped/);
+}
+
+describe("A-18: Ctrl-Z", () => {
+  test.each(BOTH)(
+    "%s stops the job, fg continues it, as often as one likes",
+    async (_, front) => {
+      const file = freshFile();
+      const shell = await openShell(scene);
+      shell.begin(`${front}${COUNTER} ${file}`);
+      await waitForMoreLines(file);
+      for (const _round of [1, 2, 3]) {
+        await suspend(shell);
+        await waitForState(`/bin/sh ${COUNTER} ${file}`, /T/);
+        const stopped = countLines(file);
+        expect((await shell.ask("jobs")).text).toMatch(/^\[1\]\+\s+Stopped/);
+        expect(countLines(file)).toBe(stopped);
+        shell.begin("fg");
+        await waitForMoreLines(file);
+      }
+      writeFileSync(`${file}.end`, "");
+      await shell.see(/\ncounted\n/);
+      expect((await shell.prompt()).status).toBe(5);
+    },
+    LIMIT_MS,
+  );
+
+  test.each(BOTH)(
+    "%s and bg let the job go on behind the shell",
+    async (_, front) => {
+      const file = freshFile();
+      const shell = await openShell(scene);
+      shell.begin(`${front}${COUNTER} ${file}`);
+      await waitForMoreLines(file);
+      await suspend(shell);
+      await shell.ask("bg");
+      await waitForMoreLines(file);
+      writeFileSync(`${file}.end`, "");
+      expect((await shell.ask("wait %1")).status).toBe(5);
+    },
+    LIMIT_MS,
+  );
+
+  test.each(BOTH)(
+    "%s stops nothing when the command ignores TSTP",
+    async (_, front) => {
+      const file = freshFile();
+      const shell = await openShell(scene);
+      shell.begin(`${front}${COUNTER} ${file} deaf`);
+      await waitForMoreLines(file);
+      shell.type(KEY.suspend);
+      await waitForMoreLines(file);
+      shell.type(KEY.suspend);
+      await waitForMoreLines(file);
+      writeFileSync(`${file}.end`, "");
+      await shell.see(/\ncounted\n/);
+      expect((await shell.prompt()).status).toBe(5);
+      expect(shell.screen).not.toContain("Stopped");
+    },
+    LIMIT_MS,
+  );
+
+  test.each(BOTH)(
+    "%s stops and continues children of the command as well",
+    async (_, front) => {
+      const shell = await openShell(scene);
+      shell.begin(`${front}sh -c 'sleep 96201 & sleep 96202; exit 3'`);
+      await waitForState("sleep 96202", /S/);
+      await suspend(shell);
+      await waitForState("sleep 96201", /T/);
+      await waitForState("sleep 96202", /T/);
+      shell.begin("fg");
+      await waitForState("sleep 96201", /S/);
+      await waitForState("sleep 96202", /S/);
+      shell.type(KEY.interrupt);
+      await shell.prompt();
+      for (const pid of findCommands(scene, "sleep 96201")) process.kill(pid, "SIGKILL");
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "neither ends a stopped run nor leaves anything of it when the shell kills the job",
+    async () => {
+      const shell = await openShell(scene);
+      const record = scene.recordTo("killed").join(" ");
+      shell.begin(`$W run ${record} -- sh -c 'setsid sleep 96203 & sleep 96204'`);
+      await waitForState("sleep 96204", /S/);
+      await waitForState("sleep 96203", /S/);
+      await suspend(shell);
+      await waitForState("sleep 96204", /T/);
+      expect(scene.readRecord("killed")["state"]).toBe("running");
+      // bash continues a stopped job that it sends TERM to.
+      await shell.ask("kill %1");
+      await waitFor(() => scene.readRecord("killed")["state"] === "ended", "the end of the run");
+      expect(scene.readRecord("killed")).toMatchObject({
+        outcome: "stopped",
+        because: "terminated",
+      });
+      expect(findCommands(scene, "sleep 96203")).toEqual([]);
+      expect(findCommands(scene, "sleep 96204")).toEqual([]);
+    },
+    LIMIT_MS,
+  );
+});
+
+describe("a job of the background", () => {
+  test.each(BOTH)(
+    "%s that reads from the terminal is stopped, and goes on with fg",
+    async (_, front) => {
+      const shell = await openShell(scene);
+      await shell.ask(`${front}sh -c 'read word </dev/tty; echo got=$word; exit 6' &`);
+      await waitFor(
+        async () => (await shell.ask("jobs")).text.includes("Stopped"),
+        "a stopped job",
+      );
+      shell.begin("fg");
+      shell.type("hello\n");
+      await shell.see(/\ngot=hello\n/);
+      expect((await shell.prompt()).status).toBe(6);
+    },
+    LIMIT_MS,
+  );
+
+  test.each(BOTH)(
+    "%s that writes under `stty tostop` is stopped, and goes on with fg",
+    async (_, front) => {
+      const shell = await openShell(scene);
+      await shell.ask("stty tostop");
+      await shell.ask(`${front}sh -c 'echo wri""tten; exit 6' &`);
+      await waitFor(
+        async () => (await shell.ask("jobs")).text.includes("Stopped"),
+        "a stopped job",
+      );
+      expect(shell.screen).not.toContain("\nwritten");
+      shell.begin("fg");
+      await shell.see(/\nwritten\n/);
+      expect((await shell.prompt()).status).toBe(6);
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "meets its limit under `stty tostop`, though watchdog itself has a line to write",
+    async () => {
+      const shell = await openShell(scene);
+      const record = scene.recordTo("tostop").join(" ");
+      await shell.ask("stty tostop");
+      await shell.ask(`$W run ${record} --timeout 300ms -- sleep 96205 &`);
+      await waitFor(
+        () => findCommands(scene, "sleep 96205").length === 0,
+        "the end of the command",
+      );
+      const isOver = async () => /Stopped|Exit 124/.test((await shell.ask("jobs")).text);
+      await waitFor(isOver, "a job that is stopped or over");
+      await shell.ask("fg; true");
+      await waitFor(() => scene.readRecord("tostop")["state"] === "ended", "the end of the run");
+      expect(scene.readRecord("tostop")).toMatchObject({ outcome: "timeout", exit_status: 124 });
+    },
+    LIMIT_MS,
+  );
+});

@@ -1,0 +1,73 @@
+/**
+ * Looking at the processes of a scene from outside, for tests of the tree. Signals nobody but what
+ * a test names, and trusts nothing that watchdog says.
+ *
+ * Always holds: only processes that carry the scene's cookie are seen, so a marker of another test
+ * or of the machine itself never counts.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { FIXTURES, readCommandLine, RELEASE } from "./scene.ts";
+import type { RunOptions, Scene, Started } from "./scene.ts";
+import { waitFor } from "./wait-for.ts";
+
+/** Pids of living processes of the scene with exactly this command line. */
+export function findByCommand(scene: Scene, command: string): number[] {
+  return scene
+    .findProcesses()
+    .filter((pid) => readCommandLine(pid) === command && !isDead(pid))
+    .sort((a, b) => a - b);
+}
+
+/** Waits until there are that many of them. */
+export async function waitForCommand(scene: Scene, command: string, count = 1): Promise<number[]> {
+  return waitFor(() => {
+    const found = findByCommand(scene, command);
+    return found.length >= count && found;
+  }, `${count} times '${command}'`);
+}
+
+/** What a fixture has announced: the text of the file, once it is there and ends with a newline. */
+export async function waitForText(path: string): Promise<string> {
+  return waitFor(() => {
+    const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+    return text.endsWith("\n") && text;
+  }, `a line in ${path}`);
+}
+
+/** Lines of a file that may not exist. */
+export function readLines(path: string): string[] {
+  if (!existsSync(path)) return [];
+  return readFileSync(path, "utf8")
+    .split("\n")
+    .filter((line) => line !== "");
+}
+
+/** One line of `/proc/PID/status`; undefined if the process is gone. */
+export function readStatusLine(pid: number, name: string): string | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/status`, "utf8");
+    return new RegExp(`^${name}:\\s*(.*)$`, "m").exec(text)?.[1];
+  } catch {
+    return undefined; // ENOENT, ESRCH: gone
+  }
+}
+
+function isDead(pid: number): boolean {
+  const state = readStatusLine(pid, "State");
+  return state === undefined || state.startsWith("Z") || state.startsWith("X");
+}
+
+/** `watchdog run ARGS…` without a controlling terminal, whoever runs the tests; the pid is its own. */
+export function startWithoutTerminal(
+  scene: Scene,
+  args: readonly string[],
+  options: RunOptions = {},
+): Started {
+  // setsid(1) does not fork here: a process that Bun has started never leads its group.
+  return scene.startProgram(["setsid", options.binary ?? RELEASE, "run", ...args], options);
+}
+
+/** The words that run a Python fixture. */
+export function python(fixture: string, ...words: readonly string[]): string[] {
+  return ["python3", `${FIXTURES}/${fixture}`, ...words];
+}
