@@ -152,10 +152,13 @@ export function readIoBytes(pid: number): number | undefined {
   return field("rchar") + field("wchar");
 }
 
-/** The path of the program that a process runs; undefined if gone or not ours to see. */
+/**
+ * The path of the program that a process runs; undefined if gone or not ours to see. The mark of a
+ * file that was replaced while it runs is cut off: an upgrade does not make a stranger of it.
+ */
 export function readProgram(pid: number | "self"): string | undefined {
   try {
-    return readlinkSync(`/proc/${pid}/exe`);
+    return readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, "");
   } catch {
     return undefined; // ENOENT: gone or a kernel thread. EACCES: not ours to read.
   }

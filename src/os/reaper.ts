@@ -9,7 +9,9 @@
  * follows each spawn.
  */
 import { libc } from "./libc.ts";
-import { SIGCHLD } from "../core/signals.ts";
+import { SIGCHLD, SIGKILL } from "../core/signals.ts";
+import { monotonicNow } from "./clock.ts";
+import { readChildren } from "./proc.ts";
 import { wakeEvery } from "./timers.ts";
 
 /** How a child changed state. */
@@ -67,6 +69,22 @@ export function collectChildren(): ChildChange[] {
   }
   return changes;
 }
+
+/**
+ * The last resort when nothing can watch a command that was started: KILL to every child but the
+ * spared ones, collect, and again, until none is left or the time is up. Blocks.
+ */
+export function killChildren(spared: readonly number[]): void {
+  const until = monotonicNow() + LAST_RESORT_MS;
+  while (monotonicNow() < until) {
+    collectChildren();
+    const children = readChildren("self").filter((pid) => !spared.includes(pid));
+    if (children.length === 0) return;
+    for (const pid of children) libc().kill(pid, SIGKILL);
+  }
+}
+
+const LAST_RESORT_MS = 5_000;
 
 function readChange(pid: number, word: number): ChildChange {
   if ((word & 0xff) === 0x7f) return { kind: "stopped", pid, signal: (word >> 8) & 0xff };

@@ -5,6 +5,8 @@
  * up a signal, a limit or a kill.
  */
 import { writeSync } from "node:fs";
+import { SIGTTOU } from "../core/signals.ts";
+import { libc } from "./libc.ts";
 import { POLLOUT, sys } from "./sys.ts";
 
 const STDERR = 2;
@@ -29,12 +31,36 @@ export function say(text: string): void {
     dropped += 1;
     return;
   }
+  const unblock = blockBackgroundStop();
   try {
     writeSync(STDERR, bytes);
   } catch {
     dropped += 1; // EPIPE, EIO, EAGAIN, EBADF: nobody reads; there is no other place to tell it
+  } finally {
+    unblock();
   }
 }
+
+/**
+ * In the background of a terminal with `tostop` a write sends TTOU to the whole process group, the
+ * command's too, and is tried again for ever while a handler catches it; a blocked TTOU lets it
+ * through (tty_check_change, termios(3)).
+ */
+function blockBackgroundStop(): () => void {
+  const before = new Uint8Array(SIGSET_BYTES);
+  const blocked = new Uint8Array(SIGSET_BYTES);
+  blocked[(SIGTTOU - 1) >> 3] = 1 << ((SIGTTOU - 1) & 7);
+  try {
+    libc().pthread_sigmask(SIG_BLOCK, blocked, before);
+    return () => void libc().pthread_sigmask(SIG_SETMASK, before, null);
+  } catch {
+    return () => undefined; // os.no-ffi: the documented degraded way
+  }
+}
+
+const SIG_BLOCK = 0;
+const SIG_SETMASK = 2;
+const SIGSET_BYTES = 128;
 
 function hasRoom(): boolean {
   try {

@@ -86,10 +86,10 @@ export interface Copy {
   /** The verdict on a quiet run; only after `drain`. */
   finish(how: "replay" | "discard"): void;
   /**
-   * Do not wait for readers any more: the log is finished and `ended` resolves, blocked Workers
-   * stay behind.
+   * Stop waiting; blocked Workers stay behind. "readers": what they did not take is lost, the log is
+   * finished and then `ended` resolves. "everything": not for the log's disk either.
    */
-  abandon(): void;
+  abandon(what: "readers" | "everything"): void;
   /** When everything is delivered (or abandoned) and the log is one file. Never rejects. */
   readonly ended: Promise<OutputCounters>;
 }
@@ -105,7 +105,8 @@ interface RunningStream {
 /** @throws nothing of the disk: a log or spool that cannot be had is counted, the copy goes on */
 export function startCopy(plan: CopyPlan): Copy {
   const log = plan.log === undefined ? undefined : new LogState();
-  const wakeFd = sys.eventfd();
+  const eventFd = sys.eventfd();
+  let wakeFd: number | undefined = eventFd;
   const streams = plan.streams.map((stream) => ({
     plan: stream,
     state: new StreamState(),
@@ -114,26 +115,35 @@ export function startCopy(plan: CopyPlan): Copy {
   const counters = () => countOutput(plan, streams, log);
   const wake = (order: Order) => {
     for (const stream of streams) stream.state.setOrder(order);
-    sys.write(wakeFd, WAKE_UP, WAKE_UP.length);
+    if (wakeFd !== undefined) sys.write(wakeFd, WAKE_UP, WAKE_UP.length);
   };
-  const abandoned = Promise.withResolvers<void>();
+  const readers = Promise.withResolvers<void>();
+  const everything = Promise.withResolvers<void>();
   let logged: Promise<boolean> | undefined;
   const copies = streams.map((stream) =>
-    startWorker(plan.workerUrls.copy, copyTask(plan, stream, { log, wakeFd }), () => {
+    startWorker(plan.workerUrls.copy, copyTask(plan, stream, { log, wakeFd: eventFd }), () => {
       logged ??= startLog(plan, streams, log);
     }).then((isClean) => endStream(stream, isClean, log)),
   );
-  const delivered = Promise.race([Promise.all(copies), abandoned.promise]);
-  const ended = delivered.then(() => logged).then(() => counters());
+  // Closed only when no Worker waits on it any more; a late order has nobody to wake then.
+  const copied = Promise.all(copies).then(() => {
+    sys.close(eventFd);
+    wakeFd = undefined;
+  });
+  const finished = Promise.race([copied, readers.promise]).then(() => logged);
+  const ended = Promise.race([finished, everything.promise]).then(() => counters());
   return {
     counters,
     ended,
     drain: () => wake("drain"),
     finish: (how) => wake(how),
-    abandon() {
+    abandon(what) {
       for (const stream of streams) stream.state.setEnd("abandoned");
+      // A Worker's "started" may still be on its way to us.
+      if (counters().readBytes > 0) logged ??= startLog(plan, streams, log);
       log?.signal();
-      abandoned.resolve();
+      readers.resolve();
+      if (what === "everything") everything.resolve();
     },
   };
 }

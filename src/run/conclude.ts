@@ -5,6 +5,7 @@
 import { decideOutcome, type Leaving, type Outcome } from "../core/outcome.ts";
 import type { RunState } from "../core/run-machine.ts";
 import type { NamedProcess } from "../core/run-record.ts";
+import { faultPoint } from "../os/faults.ts";
 import { say } from "../os/say.ts";
 import { nameProcesses, type Tree } from "../tree/tree.ts";
 import type { Course } from "./course.ts";
@@ -21,13 +22,24 @@ export interface EndedRun {
   readonly state: RunState;
 }
 
+/** The status is decided first: whatever goes wrong in telling it does not change it. */
 export function conclude(run: EndedRun): Leaving {
+  const { successExitCodes } = run.course.options;
+  const outcome = decideOutcome({ ...run.state, successExitCodes });
+  try {
+    report(run, outcome);
+  } catch (error) {
+    run.course.ledger.noteBug(error);
+  }
+  return outcome.leaving;
+}
+
+function report(run: EndedRun, outcome: Outcome): void {
   const { course, state, output } = run;
-  const { successExitCodes, isQuiet } = course.options;
-  const outcome = decideOutcome({ ...state, successExitCodes });
   const kept = nameProcesses(run.tree.kept());
   const leftAlone = nameProcesses(run.tree.leftAlone());
-  if (!(isQuiet && outcome.name === "ok")) tell(run, outcome, leftAlone);
+  if (!(course.options.isQuiet && outcome.name === "ok")) tell(run, outcome, leftAlone);
+  faultPoint("record.end", { outcome: outcome.name });
   const record = recordOfEnded(course, run.main, {
     outcome,
     end: state.end,
@@ -39,7 +51,6 @@ export function conclude(run: EndedRun): Leaving {
   });
   writeRecord(course.options.resultFile, record);
   forgetKept(course.stateDirectory, course.identity.runId);
-  return outcome.leaving;
 }
 
 /** Whether watchdog ended what was left, or waited for it, or left it. */

@@ -22,12 +22,14 @@ export const REFUSED_AFTER_MS = 1_000;
 export interface KillRoundsHooks {
   collect(): void;
   onEmpty(): void;
+  onBug(error: unknown): void;
   onStuck(rows: readonly ProcessRow[]): void;
 }
 
 export class KillRounds {
   readonly #tree: Tree;
   readonly #hooks: KillRoundsHooks;
+  readonly #hit = new Set<string>();
   #beganAt: MonotonicAt | undefined;
   #timer: Timer | undefined;
   #isOver = false;
@@ -48,7 +50,17 @@ export class KillRounds {
     this.#timer?.cancel();
   }
 
+  /** A round that fails is no reason to stop killing: the next burst comes in any case. */
   #burst(): void {
+    try {
+      this.#burstOnce();
+    } catch (error) {
+      this.#hooks.onBug(error);
+      this.#timer = wakeAfter(PAUSE_MS, () => this.#burst());
+    }
+  }
+
+  #burstOnce(): void {
     const until = (monotonicNow() + BURST_MS) as MonotonicAt;
     let isMoving = true;
     while (!this.#isOver && isMoving && monotonicNow() < until) isMoving = this.#round();
@@ -69,8 +81,6 @@ export class KillRounds {
     for (const row of fresh) this.#hit.add(identify(row));
     return fresh.length > 0 || tally.sent.length + tally.refused.length === 0;
   }
-
-  readonly #hit = new Set<string>();
 
   #isStuck(): boolean {
     const spentMs = spanMs(this.#beganAt ?? monotonicNow(), monotonicNow());

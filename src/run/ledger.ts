@@ -10,6 +10,8 @@ import type { ProcessRow } from "../core/tree-members.ts";
 import { monotonicNow } from "../os/clock.ts";
 import { readCommand } from "../os/proc.ts";
 import type { ChildChange } from "../os/reaper.ts";
+import { say } from "../os/say.ts";
+import { messages } from "./messages.ts";
 
 /** The record names this many of each kind. */
 const MOST_NOTED = 200;
@@ -50,6 +52,13 @@ export class RunLedger {
     this.#unsignalable.delete(change.pid);
     if (this.#leftovers.length === 0) return;
     this.#endedBy.set(change.pid, change.kind === "signaled" ? change.signal : 0);
+  }
+
+  /** Trouble of watchdog's own: told once, kept in the record, and the run goes on. */
+  noteBug(error: unknown): void {
+    if (this.#degraded.includes("bug")) return;
+    this.#degraded.push("bug");
+    say(messages.bug(error));
   }
 
   noteDegraded(word: string): void {

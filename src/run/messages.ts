@@ -53,6 +53,8 @@ export const messages = {
     `watchdog: ${stream} could not be written: ${reason}; the command was told by a closed pipe`,
   logIncomplete: (bytes: number, reason: string): string =>
     `watchdog: ${bytes} bytes are missing in the log: ${reason}`,
+  bug: (error: unknown): string =>
+    `watchdog: trouble of its own: ${error instanceof Error ? error.message : String(error)}`,
   noLog: (reason: string): string => `watchdog: no log is kept: ${reason}`,
   noResultFile: (path: string, reason: string): string =>
     `watchdog: result file ${path} could not be written: ${reason}`,

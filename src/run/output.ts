@@ -3,7 +3,7 @@
  * them to the Workers of `output/`, and says what came of it. Copies no byte itself.
  */
 import { fstatSync } from "node:fs";
-import { WatchdogError } from "../core/errors.ts";
+import { assert, WatchdogError } from "../core/errors.ts";
 import { decideOutputPlan, type OutputPlan, type StreamName } from "../core/output-plan.ts";
 import type { RunOptions } from "../core/run-options.ts";
 import type { LogSummary, OutputSummary } from "../core/run-record.ts";
@@ -110,6 +110,10 @@ export class RunOutput {
    * @param isGood  `--quiet` prints nothing then, else everything
    */
   async end(isGood: boolean): Promise<void> {
+    assert(
+      this.#pipes.length === 0 || this.#copy !== undefined,
+      "output ended before its copy began",
+    );
     const copy = await this.#copy?.catch(() => undefined);
     if (copy === undefined) return; // nothing to copy, or given up and told
     copy.drain();

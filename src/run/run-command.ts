@@ -10,7 +10,7 @@ import type { RunState } from "../core/run-machine.ts";
 import type { WallAt } from "../core/time.ts";
 import { faultPoint } from "../os/faults.ts";
 import { findFfiTrouble } from "../os/libc.ts";
-import { becomeReaper } from "../os/reaper.ts";
+import { becomeReaper, killChildren } from "../os/reaper.ts";
 import { say } from "../os/say.ts";
 import { type SpawnResult, spawnProcess } from "../os/spawn.ts";
 import { nameErrno } from "../os/sys.ts";
@@ -44,13 +44,34 @@ export async function runCommand(request: RunRequest): Promise<Leaving> {
   traceStep("spawned");
   output.release();
   if (spawned.kind === "refused") return leaveUnstarted(course, spawned);
+  try {
+    return await attend({ course, main: spawned.pid, output, inbox });
+  } catch (error) {
+    // Nothing can watch the command: rather none than one that nobody watches.
+    course.ledger.noteBug(error);
+    killChildren(request.inherited.inbornChildren);
+    throw error;
+  }
+}
+
+interface Attendance {
+  readonly course: Course;
+  readonly main: number;
+  readonly output: RunOutput;
+  readonly inbox: SignalInbox;
+}
+
+/** From the spawn to the end. */
+async function attend({ course, main, output, inbox }: Attendance): Promise<Leaving> {
+  faultPoint("spawn.after", { runId: course.identity.runId, pid: main });
   const endOutput = (state: RunState): Promise<void> => output.end(isGood(course, state));
-  const watch = beginWatch({ course, main: spawned.pid, output, inbox, endOutput });
+  // The copy first: the watch may find that a quick command has ended already, and end the output.
   output.start();
+  const watch = beginWatch({ course, main, output, inbox, endOutput });
   traceStep("watching");
   const state = await watch.supervisor.finished;
   traceStep("tree empty, output delivered");
-  return conclude({ course, main: spawned.pid, output, tree: watch.tree, state });
+  return conclude({ course, main, output, tree: watch.tree, state });
 }
 
 function spawn(course: Course, output: RunOutput): SpawnResult {
@@ -63,7 +84,7 @@ function spawn(course: Course, output: RunOutput): SpawnResult {
     deadlineAt: deadlineOf(course),
   };
   faultPoint("spawn.before", { runId });
-  const result = spawnProcess(
+  return spawnProcess(
     {
       argv,
       environment: makeEnvironment(inherited.environment, isOptionVariable, variables),
@@ -72,8 +93,6 @@ function spawn(course: Course, output: RunOutput): SpawnResult {
     },
     inherited,
   );
-  faultPoint("spawn.after", { runId, ...result });
-  return result;
 }
 
 function deadlineOf(course: Course): WallAt | undefined {

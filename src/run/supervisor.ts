@@ -58,6 +58,7 @@ export class Supervisor {
     this.#killRounds = new KillRounds(context.tree, {
       collect: () => this.collect(),
       onEmpty: () => this.feed({ kind: "tree-empty" }),
+      onBug: (error) => context.ledger.noteBug(error),
       onStuck: (rows) => {
         context.ledger.noteUnsignalable(rows);
         this.feed({ kind: "tree-stuck" });
@@ -91,7 +92,7 @@ export class Supervisor {
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       const step = decideNext(this.#state, next, this.#context.policy);
       this.#state = step.state;
-      for (const action of step.actions) this.#perform(action);
+      for (const action of step.actions) this.#attempt(() => this.#perform(action));
     }
     this.#isFeeding = false;
   }
@@ -101,8 +102,21 @@ export class Supervisor {
    * rounds of KILL.
    */
   collect(): void {
-    for (const change of collectChildren()) this.#note(change);
-    if (this.#state.end !== undefined) this.#lookAtTree();
+    this.#attempt(() => faultPoint("reap", { hasMain: !this.#hasCollectedMain }));
+    for (const change of collectChildren()) this.#attempt(() => this.#note(change));
+    if (this.#state.end !== undefined) this.#attempt(() => this.#lookAtTree());
+  }
+
+  /**
+   * Trouble of our own in one action must not cost the others: a TERM that failed is followed by
+   * KILL all the same.
+   */
+  #attempt(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#context.ledger.noteBug(error);
+    }
   }
 
   #note(change: ChildChange): void {
@@ -111,7 +125,6 @@ export class Supervisor {
       if (isMain) this.feed({ kind: "main-stopped", signal: change.signal });
       return;
     }
-    faultPoint("reap", { pid: change.pid, isMain });
     this.#collectedCpuMs += change.usage.cpuMs;
     this.#context.tree.forget(change.pid);
     this.#hasCollectedMain ||= isMain;

@@ -68,7 +68,7 @@ describe("A-18: Ctrl-Z", () => {
         await waitForMoreLines(file);
       }
       writeFileSync(`${file}.end`, "");
-      await shell.see(/\ncounted\n/);
+      await shell.see(/counted\n/);
       expect((await shell.prompt()).status).toBe(5);
     },
     LIMIT_MS,
@@ -102,7 +102,7 @@ describe("A-18: Ctrl-Z", () => {
       shell.type(KEY.suspend);
       await waitForMoreLines(file);
       writeFileSync(`${file}.end`, "");
-      await shell.see(/\ncounted\n/);
+      await shell.see(/counted\n/);
       expect((await shell.prompt()).status).toBe(5);
       expect(shell.screen).not.toContain("Stopped");
     },

@@ -1,0 +1,141 @@
+/**
+ * The ways in which processes get away from a wrapper, one by one: each is ended when the limit is
+ * reached, and when the command ends by itself.
+ */
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { findByCommand, python, waitForText } from "../support/processes.ts";
+import { openScene } from "../support/scene.ts";
+
+const scene = openScene(import.meta.file);
+const LIMIT_MS = 60_000;
+const DEEPEST = "500";
+
+interface Escape {
+  readonly title: string;
+  /** Starts `marker` in its way and returns once it is on its way; `ready` is a path to announce in. */
+  readonly script: (marker: string, ready: string) => string;
+  /** Whether TERM is enough. */
+  readonly endedBy: "TERM" | "KILL";
+}
+
+const ESCAPES: readonly Escape[] = [
+  {
+    title: "one in a session of its own",
+    script: (marker, ready) => `setsid sh -c 'echo ready >${ready}; exec ${marker}' &`,
+    endedBy: "TERM",
+  },
+  {
+    title: "one that forked twice and closed its descriptors",
+    script: (marker, ready) => `${python("daemonizes.py", ready).join(" ")} ${marker}`,
+    endedBy: "TERM",
+  },
+  {
+    title: "one whose environment is empty",
+    script: (marker, ready) => `env -i sh -c 'echo ready >${ready}; exec ${marker}' &`,
+    endedBy: "TERM",
+  },
+  {
+    title: "one that ignores TERM, INT and HUP",
+    script: (marker, ready) =>
+      `(trap '' TERM INT HUP; echo ready >${ready}; exec ${marker}) </dev/null >/dev/null 2>&1 &`,
+    endedBy: "KILL",
+  },
+  {
+    title: "one that is stopped",
+    script: (marker, ready) =>
+      `setsid sh -c 'echo ready >${ready}; kill -STOP $$; exec ${marker}' &
+       until grep -q '^State:.T' /proc/$!/status; do sleep 0.01; done`,
+    endedBy: "TERM",
+  },
+  {
+    title: "one that is stopped and ignores TERM",
+    script: (marker, ready) =>
+      `setsid sh -c 'trap "" TERM; echo ready >${ready}; kill -STOP $$; exec ${marker}' &
+       until grep -q '^State:.T' /proc/$!/status; do sleep 0.01; done`,
+    endedBy: "KILL",
+  },
+];
+
+const ENDS = ["at the end of the command", "when the limit is reached"] as const;
+
+ESCAPES.forEach((escape, index) => {
+  ENDS.forEach((end, which) => {
+    const name = `escape-${index}-${which}`;
+    const marker = `sleep 90${index}0${which}`;
+    const isLimited = which === 1;
+
+    test(
+      `${escape.title} is ended ${end}`,
+      async () => {
+        const ready = scene.path(`${name}.ready`);
+        const wait = `until [ -s ${ready} ]; do sleep 0.01; done`;
+        const script = `${escape.script(marker, ready)}\n${wait}${isLimited ? "; sleep 91010" : ""}`;
+        const limits = isLimited ? ["--timeout", "2s"] : [];
+        const ended = await scene.run([
+          ...["--log", "off", "--kill-after", "1s", ...limits, ...scene.recordTo(name)],
+          ...["--", "sh", "-c", script],
+        ]);
+        const record = scene.readRecord(name);
+        expect(existsSync(ready)).toBe(true);
+        expect(scene.findProcesses()).toEqual([]);
+        expect(record["unsignalable"]).toEqual([]);
+        expect(ended.status).toBe(isLimited ? 124 : 0);
+        expect(record["outcome"]).toBe(isLimited ? "timeout" : "ok");
+        expect(record["signals"].map((sent: { signal: string }) => sent.signal)).toEqual(
+          escape.endedBy === "TERM" ? ["TERM"] : ["TERM", "KILL"],
+        );
+        if (isLimited) return;
+        expect(record["leftovers"]).toHaveLength(1);
+        expect(record["leftovers"][0].ended_by).toBe(escape.endedBy);
+      },
+      LIMIT_MS,
+    );
+  });
+});
+
+test(
+  "a chain of 500 forks that all ignore TERM is ended when the limit is reached",
+  async () => {
+    const ready = scene.path("chain.ready");
+    const ended = await scene.run([
+      ...["--log", "off", "--timeout", "5s", "--kill-after", "200ms", ...scene.recordTo("chain")],
+      ...["--", ...python("chains-forks.py", DEEPEST, ready)],
+    ]);
+    const record = scene.readRecord("chain");
+    expect(await waitForText(ready)).toBe("ready\n");
+    expect(scene.findProcesses()).toEqual([]);
+    expect(record["unsignalable"]).toEqual([]);
+    expect(ended.status).toBe(124);
+    expect(ended.stderr).toBe("watchdog: ended by --timeout: sent TERM to the whole tree\n");
+  },
+  LIMIT_MS,
+);
+
+test(
+  "a chain of 500 forks that all ignore TERM is ended when the command has ended",
+  async () => {
+    const ready = scene.path("chain-end.ready");
+    const chain = python("chains-forks.py", DEEPEST, ready).join(" ");
+    const script = `${chain} & until [ -s ${ready} ]; do sleep 0.05; done; exit 3`;
+    const ended = await scene.run([
+      ...["--log", "off", "--kill-after", "200ms", ...scene.recordTo("chain-end")],
+      ...["--", "sh", "-c", script],
+    ]);
+    const record = scene.readRecord("chain-end");
+    expect(scene.findProcesses()).toEqual([]);
+    expect(record["unsignalable"]).toEqual([]);
+    expect(ended.status).toBe(3);
+    expect(ended.stderr).toMatch(
+      /^watchdog: ended 500 processes left by the command: .* and 495 more/,
+    );
+  },
+  LIMIT_MS,
+);
+
+test("the marker of an escape would be seen, were it left", async () => {
+  const left = scene.startProgram(["sleep", "90990"]);
+  expect(findByCommand(scene, "sleep 90990")).toEqual([left.pid]);
+  left.kill("SIGKILL");
+  await left.ended;
+});
