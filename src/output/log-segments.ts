@@ -79,6 +79,8 @@ export type JoinOutcome =
  */
 export function joinSegments(path: string): JoinOutcome {
   try {
+    // A join that died before its rename; this one starts afresh.
+    removeIfThere(joiningPath(path));
     const segments = findSegments(path);
     const first = segments[0];
     if (first === undefined) return { kind: "nothing-to-join" };
@@ -109,7 +111,6 @@ function joiningPath(path: string): string {
 function writeJoined(path: string, segments: readonly Segment[]): void {
   const first = segments[0];
   if (first === undefined) return;
-  removeIfThere(joiningPath(path));
   const target = createLogFile(joiningPath(path));
   try {
     // Locked before it has the log's name: pruning never finds it free while its run lives.

@@ -70,8 +70,9 @@ export function copyStream(parts: StreamParts): Ended {
 }
 
 function passOn(parts: StreamParts, address: number, count: number): number {
-  parts.state.noteRead(count, monotonicNow());
+  // First its place in the log's order, then the count: who has seen the count may rely on the place.
   parts.feed?.publish(count);
+  parts.state.noteRead(count, monotonicNow());
   const injected = injectedError("copy.chunk", parts.pipeFd, count);
   return injected < 0 ? injected : parts.sink.deliver(address, count);
 }

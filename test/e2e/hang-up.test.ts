@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { FIXTURES, openScene, RELEASE } from "../support/scene.ts";
-import { findCommands, openShell, openTerminal } from "../support/terminal.ts";
+import { findCommands, KEY, openShell, openTerminal } from "../support/terminal.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
@@ -95,6 +95,22 @@ describe("A-95: the terminal is closed under a running job", () => {
       expect(await terminal.ended).toBe(129);
       expect(findCommands(scene, "sleep 96302")).toEqual([]);
       expect(await waitForEnd("plain")).toMatchObject({ ...HANG_UP, signal: "HUP" });
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "a run that Ctrl-Z has stopped is continued, told, and ends",
+    async () => {
+      const file = scene.path("stopped");
+      const shell = await openShell(scene);
+      shell.begin(commandLine("stopped", "--", "python3", NOTER, file, "obeys").slice(5));
+      await waitForNote(file, "begun");
+      shell.type(KEY.suspend);
+      expect((await shell.prompt()).status).toBe(148);
+      shell.hangUp();
+      expect(await waitForEnd("stopped")).toMatchObject(HANG_UP);
+      expect(notesOf(file)).toContain("HUP");
     },
     LIMIT_MS,
   );
