@@ -86,8 +86,8 @@ export interface Copy {
   /** The verdict on a quiet run; only after `drain`. */
   finish(how: "replay" | "discard"): void;
   /**
-   * Stop waiting; blocked Workers stay behind. "readers": what they did not take is lost, the log is
-   * finished and then `ended` resolves. "everything": not for the log's disk either.
+   * Stop waiting; blocked Workers stay behind. "readers": what they did not take is lost, the log
+   * is finished and then `ended` resolves. "everything": not for the log's disk either.
    */
   abandon(what: "readers" | "everything"): void;
   /** When everything is delivered (or abandoned) and the log is one file. Never rejects. */
@@ -127,8 +127,8 @@ export function startCopy(plan: CopyPlan): Copy {
   );
   // Closed only when no Worker waits on it any more; a late order has nobody to wake then.
   const copied = Promise.all(copies).then(() => {
-    sys.close(eventFd);
     wakeFd = undefined;
+    return sys.close(eventFd);
   });
   const finished = Promise.race([copied, readers.promise]).then(() => logged);
   const ended = Promise.race([finished, everything.promise]).then(() => counters());

@@ -3,8 +3,8 @@
  * or retention.
  *
  *     <run id>.log                          the head, then (once joined) the marker and the tail
- *     <run id>.log.tail-<head>-<offset>     a part of the tail: the full head's size, the position of
- *                                           the part's first byte in the output
+ *     <run id>.log.tail-<head>-<offset>     a part of the tail: the full head's size, the place
+ *                                           of the part's first byte in the output
  *     <run id>.log.joining                  a join in progress; worthless after a crash
  *
  * Always: the names alone say what is missing between head and tail, so that a log whose writer was

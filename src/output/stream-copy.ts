@@ -70,7 +70,7 @@ export function copyStream(parts: StreamParts): Ended {
 }
 
 function passOn(parts: StreamParts, address: number, count: number): number {
-  // First its place in the log's order, then the count: who has seen the count may rely on the place.
+  // First the place in the log's order, then the count: who sees the count relies on the place.
   parts.feed?.publish(count);
   parts.state.noteRead(count, monotonicNow());
   const injected = injectedError("copy.chunk", parts.pipeFd, count);

@@ -1,6 +1,6 @@
 /**
- * A fixed set of descriptors to wait for with poll(2), made once: waiting allocates nothing, because
- * a copy waits as often as it reads. No policy, no retries.
+ * A fixed set of descriptors to wait for with poll(2), made once: waiting allocates nothing,
+ * because a copy waits as often as it reads. No policy, no retries.
  */
 import { errno, libc } from "../os/libc.ts";
 
@@ -14,7 +14,7 @@ export class WaitSet {
   readonly #view: DataView;
   readonly #count: number;
 
-  /** @param entries  pairs of descriptor and events; a negative descriptor is passed over (poll(2)) */
+  /** @param entries  descriptor and events; a negative descriptor is passed over (poll(2)) */
   constructor(entries: readonly (readonly [fd: number, events: number])[]) {
     this.#count = entries.length;
     this.#bytes = new Uint8Array(entries.length * ENTRY_BYTES);

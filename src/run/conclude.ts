@@ -36,8 +36,9 @@ export function conclude(run: EndedRun): Leaving {
 
 function report(run: EndedRun, outcome: Outcome): void {
   const { course, state, output } = run;
-  const kept = nameProcesses(run.tree.kept());
-  const leftAlone = nameProcesses(run.tree.leftAlone());
+  const hasChildren = run.tree.hasChildren();
+  const kept = hasChildren ? nameProcesses(run.tree.kept()) : [];
+  const leftAlone = hasChildren ? nameProcesses(run.tree.leftAlone()) : [];
   if (!(course.options.isQuiet && outcome.name === "ok")) tell(run, outcome, leftAlone);
   faultPoint("record.end", { outcome: outcome.name });
   const record = recordOfEnded(course, run.main, {

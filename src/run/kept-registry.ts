@@ -7,7 +7,7 @@
  * token in its environment (a daemon that forks once more), or descends from either. State after a
  * crash: the files remain, name dead processes, and are harmless.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { identify, type ProcessRow } from "../core/tree-members.ts";
 import { replaceFile } from "../os/files.ts";
 import { readEnvironment } from "../os/proc.ts";
@@ -60,7 +60,8 @@ function readIdentity(path: string): string {
 }
 
 export function forgetKept(stateDirectory: string, runId: string): void {
-  rmSync(directoryOf(stateDirectory, runId), { recursive: true, force: true });
+  const directory = directoryOf(stateDirectory, runId);
+  if (existsSync(directory)) rmSync(directory, { recursive: true, force: true });
 }
 
 /** The kept ones among the processes of a tree. */

@@ -47,7 +47,7 @@ const RUN_PATH = "WATCHDOG_RUN_PATH";
 export class Tree implements Containment {
   readonly #request: TreeRequest;
   readonly #inborn: Set<number>;
-  readonly #ancestors: ReadonlySet<number>;
+  #foundAncestors: ReadonlySet<number> | undefined;
   #main: number;
   #proven: ReadonlySet<string> = new Set();
 
@@ -55,7 +55,12 @@ export class Tree implements Containment {
     this.#request = request;
     this.#main = request.main;
     this.#inborn = new Set(request.inborn);
-    this.#ancestors = findAncestors();
+  }
+
+  /** Looked up at the first need: a run without trouble never signals anybody. */
+  get #ancestors(): ReadonlySet<number> {
+    this.#foundAncestors ??= findAncestors();
+    return this.#foundAncestors;
   }
 
   /** A child was collected: its pid may be somebody else's from now on. */
@@ -68,6 +73,11 @@ export class Tree implements Containment {
     const view = this.#look();
     const decided = decideMembers(view);
     return view.rows.filter((row) => decided.get(row.pid)?.kind === "member" && !isDead(row));
+  }
+
+  /** Whether there is any child at all: if not, nobody of the job is left, and nobody was kept. */
+  hasChildren(): boolean {
+    return readChildren("self").length > 0;
   }
 
   /**
@@ -114,7 +124,7 @@ export class Tree implements Containment {
 
   /** Proof that no process of the job exists. Right only after everything was collected. */
   isEmpty(): boolean {
-    if (readChildren("self").length === 0) return true;
+    if (!this.hasChildren()) return true;
     const view = this.#look();
     const decided = decideMembers(view);
     return !view.rows.some(

@@ -1,4 +1,4 @@
-/** The bounded log on a real disk: sizes, order, parts of a killed run, a full and a stuck disk, retention. */
+/** The bounded log on a real disk: sizes, order, killed runs, bad disks, retention. */
 import { ptr } from "bun:ffi";
 import { afterAll, describe, expect, test } from "bun:test";
 import {
@@ -15,7 +15,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { LOCK_EX, LOCK_NB, sys } from "../../src/os/sys.ts";
+import { EAGAIN, LOCK_EX, LOCK_NB, sys } from "../../src/os/sys.ts";
 import { BoundedLog } from "../../src/output/bounded-log.ts";
 import { RING_BYTES } from "../../src/output/chunk-ring.ts";
 import { pruneLogs } from "../../src/output/log-pruning.ts";
@@ -42,7 +42,7 @@ function numbered(length: number): string {
   return text.slice(0, length);
 }
 
-/** What must be kept of a text, by slicing: written apart from the code that writes while the text comes. */
+/** What must be kept of a text, by slicing the whole: the code under test never has the whole. */
 function expectedLog(text: string, maxBytes: number): string {
   const segment = Math.floor(maxBytes / 4);
   const head = maxBytes - 2 * segment;
@@ -142,7 +142,19 @@ describe("head and tail", () => {
     }
   });
 
-  test("a link that lies where the log should be is not followed, and the bytes are counted", () => {
+  test("is locked against pruning from its first byte to its end, and free afterwards", () => {
+    const { append, directory, log } = openLog(16);
+    append(numbered(60), 7);
+    const fd = openSync(`${directory}/a.log`, "r");
+    expect(sys.flock(fd, LOCK_EX | LOCK_NB)).toBe(-EAGAIN);
+    log.finish(0);
+    closeSync(fd);
+    const joined = openSync(`${directory}/a.log`, "r");
+    expect(sys.flock(joined, LOCK_EX | LOCK_NB)).toBe(0);
+    closeSync(joined);
+  });
+
+  test("a link where the log should be is not followed, and the bytes are counted", () => {
     const { append, state, directory, log } = openLog(100);
     symlinkSync(scene.path("victim"), `${directory}/a.log`);
     append("x", 1);
@@ -320,7 +332,7 @@ describe("retention", () => {
     writeFileSync(scene.path("precious"), "precious");
     writeFileSync(`${root}/job0/notes.log`, "mine");
     symlinkSync(scene.path("precious"), `${root}/job0/0180${ids[0]?.slice(4)}.log`);
-    symlinkSync(fill("elsewhere"), `${root}/linked`);
+    symlinkSync(`${fill("elsewhere")}/job0`, `${root}/linked`);
     prune(root, { keepBytes: 0, maxFiles: 0 });
     expect(readFileSync(scene.path("precious"), "utf8")).toBe("precious");
     expect(readFileSync(`${root}/job0/notes.log`, "utf8")).toBe("mine");

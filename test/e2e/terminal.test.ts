@@ -50,7 +50,8 @@ describe("A-15: reading from the terminal", () => {
     "%s works while stdout is a pipe, and Ctrl-C ends both sides",
     async (_, front) => {
       const shell = await openShell(scene);
-      shell.begin(`${front}sh -c 'read x; echo got=$x; exec sleep 96001' | cat`);
+      shell.begin(`${front}sh -c 'echo as""king; read x; echo got=$x; exec sleep 96001' | cat`);
+      await shell.see(/asking\n/);
       shell.type("hello\n");
       await shell.see(/got=hello\n/);
       await waitFor(() => findCommands(scene, "sleep 96001").length === 1, "the sleeper");
@@ -65,7 +66,8 @@ describe("A-15: reading from the terminal", () => {
     "%s ends at Ctrl-D",
     async (_, front) => {
       const shell = await openShell(scene);
-      shell.begin(`${front}sh -c 'cat; echo no more; exit 4'`);
+      shell.begin(`${front}sh -c 'echo wai""ting; cat; echo no more; exit 4'`);
+      await shell.see(/waiting\n/);
       shell.type("line\n");
       await shell.see(/line\nline\n/);
       shell.type(KEY.endOfFile);

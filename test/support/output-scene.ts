@@ -1,6 +1,6 @@
 /**
- * Real pipes, files and child processes around the output room, for its contract tests. Everything lies in one
- * directory of the test file's own and is removed at its end.
+ * Real pipes, files and child processes around the output room, for its contract tests. Everything
+ * lies in one directory of the test file's own and is removed at its end.
  */
 import { afterAll } from "bun:test";
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";

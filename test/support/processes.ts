@@ -3,9 +3,9 @@
  * a test names, and trusts nothing that watchdog says.
  *
  * Always holds: only processes that carry the scene's cookie are seen, so a marker of another test
- * or of the machine itself never counts.
+ * or of the machine itself never counts; `findAnywhere` is for those that dropped it.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { FIXTURES, readCommandLine, RELEASE } from "./scene.ts";
 import type { RunOptions, Scene, Started } from "./scene.ts";
 import { waitFor } from "./wait-for.ts";
@@ -16,6 +16,14 @@ export function findByCommand(scene: Scene, command: string): number[] {
     .findProcesses()
     .filter((pid) => readCommandLine(pid) === command && !isDead(pid))
     .sort((a, b) => a - b);
+}
+
+/** The same among all processes of the machine: the command must be one of a kind. */
+export function findAnywhere(command: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => readCommandLine(pid) === command && !isDead(pid));
 }
 
 /** Waits until there are that many of them. */

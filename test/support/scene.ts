@@ -22,6 +22,7 @@ export const FIXTURES = join(ROOT, "test/fixtures");
 export const ROUNDS: number = Number(process.env["ROUNDS"] ?? 20);
 export const isRoot: boolean = process.getuid?.() === 0;
 
+const CLOSING_LIMIT_MS = 15_000;
 const COOKIE_VARIABLE = "WATCHDOG_TEST_COOKIE";
 
 export interface Ended {
@@ -79,7 +80,7 @@ export function openScene(file: string): Scene {
   const scene = makeScene(cookie, directory);
   afterAll(async () => {
     await closeScene(scene);
-  });
+  }, CLOSING_LIMIT_MS);
   return scene;
 }
 
@@ -180,11 +181,15 @@ function carries(pid: number, entry: string): boolean {
 }
 
 async function closeScene(scene: Scene): Promise<void> {
-  await waitFor(
-    () => scene.findProcesses().length === 0 || undefined,
-    `no process left of ${scene.cookie}: ${describe(scene.findProcesses())}`,
-    { limitMs: 5_000 },
-  );
+  try {
+    await waitFor(() => scene.findProcesses().length === 0, `no process left of ${scene.cookie}`, {
+      limitMs: 5_000,
+    });
+  } catch (error) {
+    const left = describe(scene.findProcesses());
+    for (const pid of scene.findProcesses()) process.kill(pid, "SIGKILL");
+    throw new Error(`left running, now killed: ${left}`, { cause: error });
+  }
   rmSync(scene.directory, { recursive: true, force: true });
   expect(existsSync(scene.directory)).toBe(false);
 }

@@ -48,7 +48,7 @@ describe("chunk ring", () => {
     expect(fullTurns).toBeGreaterThan(0);
   });
 
-  test("is full after sixteen whole chunks and their slack, and has room again after one is taken", () => {
+  test("is full after sixteen whole chunks, and has room again after one is taken", () => {
     const ring = new ChunkRing();
     let count = 0;
     while (put(ring, count, CHUNK_BYTES)) count += 1;
@@ -74,7 +74,7 @@ describe("chunk ring", () => {
     expect(count).toBe(MAX_RECORDS);
   });
 
-  test("starts again at its beginning when it is empty, so that little output touches little memory", () => {
+  test("starts at its beginning when it is empty, so little output touches little memory", () => {
     const ring = new ChunkRing();
     for (let i = 0; i < 100; i += 1) {
       expect(ring.claim()).toBe(0);

@@ -7,7 +7,7 @@ import {
 } from "../../../src/output/log-segments.ts";
 
 describe("log parts", () => {
-  test("head and two segments are exactly the limit, half of it or a little more for the head", () => {
+  test("head and two segments are exactly the limit, about half of it the head", () => {
     for (let maxBytes = 4; maxBytes <= 4_096; maxBytes += 1) {
       const { headBytes, segmentBytes } = layOutLog(maxBytes);
       expect(headBytes + 2 * segmentBytes).toBe(maxBytes);

@@ -1,0 +1,197 @@
+/**
+ * The kept log: what is in it, how large it may get, who may read it, what becomes of it when watchdog is killed or the disk
+ * is full.
+ */
+import { expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { PYTHON, runPrepared, runShell } from "../support/outside.ts";
+import { FIXTURES, openScene, RELEASE, rootTest } from "../support/scene.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const scene = openScene(import.meta.file);
+const KIB = 1024;
+
+let states = 0;
+
+/** A state directory of its own for one test. */
+function freshState(): string {
+  return scene.path(`state-${(states += 1)}`);
+}
+
+/** Every file below a directory. */
+function listFiles(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+function listLogs(state: string): string[] {
+  return listFiles(join(state, "logs"));
+}
+
+test("the log holds the output of both streams byte by byte, and lies where the record says", async () => {
+  const state = freshState();
+  const bytes = Buffer.from([0, 0xff, 0xfe, 0x61, 0x0a, 0x80]);
+  await Bun.write(scene.path("bytes"), bytes);
+  const args = ["--state-dir", state, "--name", "keeper", ...scene.recordTo()];
+  await scene.run([...args, "--", "sh", "-c", 'cat "$0"; echo err >&2', scene.path("bytes")]);
+  const record = scene.readRecord();
+  expect(record.log).toEqual({
+    path: join(state, "logs", "keeper", `${record.run_id}.log`),
+    ...{ kept_bytes: 10, omitted_bytes: 0, dropped_bytes: 0, because: null },
+  });
+  const kept = readFileSync(record.log.path);
+  expect([...kept].sort()).toEqual([...Buffer.concat([bytes, Buffer.from("err\n")])].sort());
+  expect(listLogs(state)).toEqual([record.log.path]);
+});
+
+test("one file for both streams keeps their order, over 10,000 lines", async () => {
+  const script = `"$W" run --log on --result-file "$R" -- "$PYTHON" "$F/alternates-streams.py" 10000 >"$R.out" 2>&1`;
+  await runShell(scene, script, { env: { R: scene.path("result.json"), F: FIXTURES, PYTHON } });
+  const expected = Array.from({ length: 10_000 }, (_, index) => `${index}\n`).join("");
+  expect(readFileSync(scene.readRecord().log.path, "utf8")).toBe(expected);
+});
+
+test("--log auto keeps a log where stdout is no terminal; --log off keeps none", async () => {
+  const state = freshState();
+  await scene.run(["--state-dir", state, "--log", "off", "--", "echo", "x"]);
+  expect(listLogs(state)).toEqual([]);
+  await scene.run(["--state-dir", state, "--", "echo", "x"]);
+  expect(listLogs(state).length).toBe(1);
+});
+
+test("empty output keeps no log, and the record says that there is none", async () => {
+  const state = freshState();
+  const ended = await scene.run(["--state-dir", state, "--log", "on", ...scene.recordTo(), "--", "true"]);
+  expect([ended.code, ended.stderr]).toEqual([0, ""]);
+  expect(listLogs(state)).toEqual([]);
+  expect(scene.readRecord().log?.path ?? null).toBe(null);
+});
+
+test("a log longer than --log-max keeps its beginning and its end, and says what is missing", async () => {
+  const state = freshState();
+  const args = ["--state-dir", state, "--log", "on", "--log-max", "64KiB", ...scene.recordTo()];
+  const ended = await scene.run([...args, "--", "seq", "-f", "%09g", "1", "200000"]);
+  expect(ended.stdout.length).toBe(2_000_000);
+  const { log, output } = scene.readRecord();
+  const kept = readFileSync(log.path, "latin1");
+  expect(kept).toStartWith("000000001\n000000002\n");
+  expect(kept).toEndWith("000199999\n000200000\n");
+  const marker = /\n?\[watchdog: (\d+) bytes omitted here\]\n/.exec(kept);
+  expect(Number(marker?.[1])).toBe(log.omitted_bytes);
+  expect(log.kept_bytes + log.omitted_bytes).toBe(output.stdout_bytes);
+  expect(log.kept_bytes).toBeLessThanOrEqual(64 * KIB);
+  expect(log.kept_bytes).toBeGreaterThan(40 * KIB);
+  expect(kept.length).toBe(log.kept_bytes + (marker?.[0].length ?? 0));
+  const head = kept.slice(0, marker?.index);
+  const tail = kept.slice((marker?.index ?? 0) + (marker?.[0].length ?? 0));
+  const whole = ended.stdout.toString("latin1");
+  expect([whole.startsWith(head), whole.endsWith(tail)]).toEqual([true, true]);
+  expect(head.length).toBe(32 * KIB);
+  expect(listLogs(state)).toEqual([log.path]);
+});
+
+test("a log exactly as long as --log-max is whole", async () => {
+  for (const bytes of [4_095, 4_096]) {
+    const args = ["--log", "on", "--log-max", "4KiB", ...scene.recordTo()];
+    const ended = await scene.run([...args, "--", "head", "-c", String(bytes), "/dev/urandom"]);
+    const { log } = scene.readRecord();
+    expect(readFileSync(log.path).equals(ended.stdout)).toBe(true);
+    expect([log.kept_bytes, log.omitted_bytes]).toEqual([bytes, 0]);
+  }
+});
+
+test("directories are 0700 and files 0600 whatever the umask", async () => {
+  for (const umask of [0, 0o777, 0o027]) {
+    const state = freshState();
+    const wrapped = [RELEASE, "run", "--state-dir", state, "--log", "on", "--", "/bin/echo", "secret"];
+    const ended = await runPrepared(scene, { umask }, wrapped);
+    expect([umask, ended.code, ended.stderr]).toEqual([umask, 0, ""]);
+    const [file = ""] = listLogs(state);
+    const mode = (path: string): string => (statSync(path).mode & 0o7777).toString(8);
+    expect([mode(state), mode(join(state, "logs")), mode(join(file, ".."))]).toEqual([
+      ...["700", "700", "700"],
+    ]);
+    expect(mode(file)).toBe("600");
+  }
+});
+
+test("the log is there when watchdog was killed: all that was printed until then", async () => {
+  const state = freshState();
+  const script = `echo before; echo more >&2; while :; do echo line; sleep 0.01; done`;
+  const started = scene.start(["--state-dir", state, "--log", "on", "--", "sh", "-c", script]);
+  const size = (): number => listLogs(state).reduce((sum, path) => sum + statSync(path).size, 0);
+  await waitFor(() => size() > 200, "some lines in the log");
+  const printed = size();
+  started.kill("SIGKILL");
+  const ended = await started.ended;
+  expect(ended.signal).toBe("SIGKILL");
+  const kept = listLogs(state).map((path) => readFileSync(path, "latin1")).join("");
+  expect(kept.length).toBeGreaterThanOrEqual(printed);
+  expect(kept).toMatch(/^(before\n|more\n|line\n)+$/);
+  await waitFor(() => scene.findProcesses().length === 0, "the end of the command by SIGPIPE");
+}, 30_000);
+
+test("head and tail stay bounded and readable when watchdog is killed in the middle", async () => {
+  const state = freshState();
+  const args = ["--state-dir", state, "--log", "on", "--log-max", "64KiB"];
+  const started = scene.start([...args, "--", "seq", "1", "1000000000"], { stdout: "ignore" });
+  await waitFor(() => listLogs(state).length >= 3, "a head and two parts of the tail");
+  started.kill("SIGKILL");
+  await started.ended;
+  const sizes = listLogs(state).map((path) => statSync(path).size);
+  expect(sizes.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(64 * KIB);
+  const head = listLogs(state).find((path) => path.endsWith(".log")) ?? "";
+  expect(readFileSync(head, "latin1")).toStartWith("1\n2\n3\n");
+}, 30_000);
+
+test("--log-keep bounds all logs together, the oldest go first, and other files stay", async () => {
+  const state = freshState();
+  const keep = async (name: string, limit: string) => {
+    const args = ["--state-dir", state, "--log", "on", "--log-keep", limit, "--name", name];
+    await scene.run([...args, "--", "head", "-c", "20000", "/dev/zero"]);
+  };
+  for (const name of ["first", "second", "third", "fourth"]) await keep(name, "1GiB");
+  expect(listLogs(state).length).toBe(4);
+  await Bun.write(join(state, "logs", "second", "notes.txt"), "mine");
+  await keep("fifth", "50KiB");
+  const names = listLogs(state).map((path) => path.split("/").at(-2));
+  expect(names.sort()).toEqual(["fifth", "fourth", "second"]);
+  expect(readFileSync(join(state, "logs", "second", "notes.txt"), "utf8")).toBe("mine");
+}, 30_000);
+
+test("pruning leaves the log of a run that goes on alone", async () => {
+  const state = freshState();
+  const base = ["--state-dir", state, "--log", "on", "--log-keep", "1KiB"];
+  const script = 'head -c 5000 /dev/zero; read -r line <"$0"; echo end';
+  await scene.startProgram(["mkfifo", scene.path("hold")]).ended;
+  const running = scene.start([...base, "--name", "long", "--", "sh", "-c", script, scene.path("hold")]);
+  await waitFor(() => listLogs(state).some((path) => statSync(path).size === 5_000), "the long log");
+  await scene.run([...base, "--name", "short", "--", "head", "-c", "5000", "/dev/zero"]);
+  expect(listLogs(state).filter((path) => path.includes("/long/")).length).toBe(1);
+  await Bun.write(scene.path("hold"), "go\n");
+  expect((await running.ended).stdout.length).toBe(5_004);
+}, 30_000);
+
+rootTest("a full disk loses bytes of the log only, and says so", async () => {
+  const state = scene.path("small");
+  mkdirSync(state, { mode: 0o700 });
+  await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", state]).ended;
+  try {
+    const args = ["--state-dir", state, "--log", "on", ...scene.recordTo("full")];
+    const ended = await scene.run([...args, "--", "head", "-c", "2000000", "/dev/urandom"]);
+    expect([ended.code, ended.stdout.length]).toEqual([0, 2_000_000]);
+    const { log, outcome } = scene.readRecord("full");
+    expect(outcome).toBe("ok");
+    expect(log.dropped_bytes).toBeGreaterThan(1_000_000);
+    expect(log.kept_bytes + log.dropped_bytes + log.omitted_bytes).toBe(2_000_000);
+    expect(ended.stderr).toMatch(/^watchdog: .*ENOSPC.*\n$/);
+    const quiet = await scene.run(["--state-dir", state, "--quiet", "--", "sh", "-c", "echo x; exit 3"]);
+    expect([quiet.code, quiet.stdout.toString()]).toEqual([3, "x\n"]);
+  } finally {
+    await scene.startProgram(["umount", state]).ended;
+  }
+});
