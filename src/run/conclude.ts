@@ -9,6 +9,7 @@ import { faultPoint } from "../os/faults.ts";
 import { say } from "../os/say.ts";
 import { nameProcesses, type Tree } from "../tree/tree.ts";
 import type { Course } from "./course.ts";
+import { describeEnd } from "./evidence.ts";
 import { forgetKept } from "./kept-registry.ts";
 import { messages } from "./messages.ts";
 import type { RunOutput } from "./output.ts";
@@ -50,6 +51,7 @@ function report(run: EndedRun, outcome: Outcome): void {
     output: output.summary(),
     log: output.logSummary(),
   });
+  if (course.options.isVerbose) for (const line of describeEnd(outcome, record)) say(line);
   writeRecord(course.options.resultFile, record);
   forgetKept(course.stateDirectory, course.identity.runId);
 }

@@ -47,6 +47,11 @@ export class RunOutput {
     this.#terminalOutputAt = watchTerminals([STDOUT, STDERR].filter((fd) => !copied.has(fd)));
   }
 
+  /** The streams that are copied; none if the command has the descriptors themselves. */
+  get names(): readonly StreamName[] {
+    return this.#pipes.map((pipe) => pipe.name);
+  }
+
   redirections(): Redirection[] {
     return this.#pipes.flatMap((pipe) =>
       pipe.descriptors.map((target) => ({ target, source: pipe.writeEnd })),

@@ -17,6 +17,7 @@ import { nameErrno } from "../os/sys.ts";
 import { traceStep } from "../os/trace.ts";
 import { type Course, prepareCourse, type RunRequest } from "./course.ts";
 import { makeEnvironment } from "./environment.ts";
+import { describeStart } from "./evidence.ts";
 import { messages } from "./messages.ts";
 import { conclude } from "./conclude.ts";
 import { RunOutput } from "./output.ts";
@@ -36,6 +37,7 @@ export async function runCommand(request: RunRequest): Promise<Leaving> {
   const trouble = findFfiTrouble();
   if (trouble !== undefined) return (await import("./degraded.ts")).runDegraded(course, trouble);
   const output = new RunOutput(course);
+  if (course.options.isVerbose) for (const line of describeStart(course, output.names)) say(line);
   becomeReaper();
   const inbox = new SignalInbox(request.inherited.ignoredSignals);
   writeRecord(course.options.resultFile, recordOfRunning(course, undefined));

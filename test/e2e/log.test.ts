@@ -65,7 +65,15 @@ test("--log auto keeps a log where stdout is no terminal; --log off keeps none",
 
 test("empty output keeps no log, and the record says that there is none", async () => {
   const state = freshState();
-  const ended = await scene.run(["--state-dir", state, "--log", "on", ...scene.recordTo(), "--", "true"]);
+  const ended = await scene.run([
+    "--state-dir",
+    state,
+    "--log",
+    "on",
+    ...scene.recordTo(),
+    "--",
+    "true",
+  ]);
   expect([ended.code, ended.stderr]).toEqual([0, ""]);
   expect(listLogs(state)).toEqual([]);
   expect(scene.readRecord().log?.path ?? null).toBe(null);
@@ -107,7 +115,17 @@ test("a log exactly as long as --log-max is whole", async () => {
 test("directories are 0700 and files 0600 whatever the umask", async () => {
   for (const umask of [0, 0o777, 0o027]) {
     const state = freshState();
-    const wrapped = [RELEASE, "run", "--state-dir", state, "--log", "on", "--", "/bin/echo", "secret"];
+    const wrapped = [
+      RELEASE,
+      "run",
+      "--state-dir",
+      state,
+      "--log",
+      "on",
+      "--",
+      "/bin/echo",
+      "secret",
+    ];
     const ended = await runPrepared(scene, { umask }, wrapped);
     expect([umask, ended.code, ended.stderr]).toEqual([umask, 0, ""]);
     const [file = ""] = listLogs(state);
@@ -129,7 +147,9 @@ test("the log is there when watchdog was killed: all that was printed until then
   started.kill("SIGKILL");
   const ended = await started.ended;
   expect(ended.signal).toBe("SIGKILL");
-  const kept = listLogs(state).map((path) => readFileSync(path, "latin1")).join("");
+  const kept = listLogs(state)
+    .map((path) => readFileSync(path, "latin1"))
+    .join("");
   expect(kept.length).toBeGreaterThanOrEqual(printed);
   expect(kept).toMatch(/^(before\n|more\n|line\n)+$/);
   await waitFor(() => scene.findProcesses().length === 0, "the end of the command by SIGPIPE");
@@ -168,8 +188,20 @@ test("pruning leaves the log of a run that goes on alone", async () => {
   const base = ["--state-dir", state, "--log", "on", "--log-keep", "1KiB"];
   const script = 'head -c 5000 /dev/zero; read -r line <"$0"; echo end';
   await scene.startProgram(["mkfifo", scene.path("hold")]).ended;
-  const running = scene.start([...base, "--name", "long", "--", "sh", "-c", script, scene.path("hold")]);
-  await waitFor(() => listLogs(state).some((path) => statSync(path).size === 5_000), "the long log");
+  const running = scene.start([
+    ...base,
+    "--name",
+    "long",
+    "--",
+    "sh",
+    "-c",
+    script,
+    scene.path("hold"),
+  ]);
+  await waitFor(
+    () => listLogs(state).some((path) => statSync(path).size === 5_000),
+    "the long log",
+  );
   await scene.run([...base, "--name", "short", "--", "head", "-c", "5000", "/dev/zero"]);
   expect(listLogs(state).filter((path) => path.includes("/long/")).length).toBe(1);
   await Bun.write(scene.path("hold"), "go\n");
@@ -179,7 +211,8 @@ test("pruning leaves the log of a run that goes on alone", async () => {
 rootTest("a full disk loses bytes of the log only, and says so", async () => {
   const state = scene.path("small");
   mkdirSync(state, { mode: 0o700 });
-  await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", state]).ended;
+  await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", state])
+    .ended;
   try {
     const args = ["--state-dir", state, "--log", "on", ...scene.recordTo("full")];
     const ended = await scene.run([...args, "--", "head", "-c", "2000000", "/dev/urandom"]);
@@ -189,7 +222,15 @@ rootTest("a full disk loses bytes of the log only, and says so", async () => {
     expect(log.dropped_bytes).toBeGreaterThan(1_000_000);
     expect(log.kept_bytes + log.dropped_bytes + log.omitted_bytes).toBe(2_000_000);
     expect(ended.stderr).toMatch(/^watchdog: .*ENOSPC.*\n$/);
-    const quiet = await scene.run(["--state-dir", state, "--quiet", "--", "sh", "-c", "echo x; exit 3"]);
+    const quiet = await scene.run([
+      "--state-dir",
+      state,
+      "--quiet",
+      "--",
+      "sh",
+      "-c",
+      "echo x; exit 3",
+    ]);
     expect([quiet.code, quiet.stdout.toString()]).toEqual([3, "x\n"]);
   } finally {
     await scene.startProgram(["umount", state]).ended;
