@@ -153,6 +153,29 @@ describe("A-18: Ctrl-Z", () => {
   );
 });
 
+describe("Ctrl-Z after the command itself has ended", () => {
+  test(
+    "stops a run that waits for what is left, and fg goes on with it",
+    async () => {
+      const shell = await openShell(scene);
+      shell.begin("$W run --leftovers wait -- sh -c 'sleep 96206 & echo go\"\"ne'");
+      await shell.see(/gone\n/);
+      await waitForState("sleep 96206", /S/);
+      await waitFor(
+        () => findCommands(scene, 'sh -c sleep 96206 & echo go""ne').length === 0,
+        "its end",
+      );
+      await suspend(shell);
+      shell.begin("fg");
+      await waitForState("sleep 96206", /S/);
+      shell.type(KEY.interrupt);
+      await shell.prompt();
+      expect(findCommands(scene, "sleep 96206")).toEqual([]);
+    },
+    LIMIT_MS,
+  );
+});
+
 describe("a job of the background", () => {
   test.each(BOTH)(
     "%s that reads from the terminal is stopped, and goes on with fg",

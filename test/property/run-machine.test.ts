@@ -180,14 +180,18 @@ function expectedForSignal(
 ): RunAction[] {
   const { signal } = event;
   const isStop = [SIGTERM, SIGINT, SIGQUIT, SIGHUP].includes(signal);
+  // The kernel stops the group. While the command lives we stop when it has; after it, at once.
+  if (signal === SIGTSTP && policy.hasTerminal) {
+    return has(history, "main-ended") ? [{ kind: "stop-self", signal }] : [];
+  }
   if (did(history, "end-output")) return isStop ? [{ kind: "finish" }] : [];
   const toMain: RunAction = { kind: "signal-main", signal, why: "forwarded" };
   const kill: RunAction[] = did(history, "kill-tree")
     ? []
     : [{ kind: "kill-tree", why: "second-request" }];
-  const isKey = [SIGINT, SIGQUIT, SIGWINCH, SIGTSTP].includes(signal);
+  const isKey = [SIGINT, SIGQUIT, SIGWINCH].includes(signal);
   if (isKey && policy.hasTerminal) {
-    if (signal === SIGWINCH || signal === SIGTSTP) return [];
+    if (signal === SIGWINCH) return [];
     if (has(history, "main-ended")) {
       return wasAsked(history) ? kill : [ask(SIGTERM, "forwarded", false), ...grace];
     }
@@ -273,7 +277,7 @@ describe(`all possible courses of up to ${DEPTH} events`, () => {
     visitAll((history) => {
       const actions = history.flatMap((moment) => moment.actions.map((action) => action.kind));
       const after = actions.slice(actions.indexOf("end-output") + 1);
-      const isSignal = (kind: string) => /^(signal|kill|stop)-/.test(kind);
+      const isSignal = (kind: string) => /^(signal|kill)-/.test(kind);
       if (actions.includes("end-output") && after.some(isSignal)) wrong.push(history);
     });
     expect(wrong.slice(0, 3)).toEqual([]);

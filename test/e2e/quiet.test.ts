@@ -1,0 +1,114 @@
+/**
+ * `--quiet`: nothing on success, everything on failure, in the order in which it was printed, and nothing of it lost when
+ * there is no place to hold it back.
+ */
+import { expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { PYTHON, runShell } from "../support/outside.ts";
+import { FIXTURES, openScene, RELEASE, rootTest } from "../support/scene.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const scene = openScene(import.meta.file);
+const MODES = ["on", "auto", "off"];
+
+test("a run that succeeds prints nothing at all", async () => {
+  for (const mode of MODES) {
+    const ended = await scene.run(["--quiet", "--log", mode, "--", "sh", "-c", "echo out; echo err >&2"]);
+    expect([ended.code, ended.stdout.toString(), ended.stderr]).toEqual([0, "", ""]);
+  }
+});
+
+test("a run that fails prints everything, each stream where it belongs", async () => {
+  for (const mode of MODES) {
+    for (const end of ["exit 3", "kill -KILL $$"]) {
+      const script = `echo out; echo err >&2; ${end}`;
+      const ended = await scene.run(["--quiet", "--log", mode, "--", "sh", "-c", script]);
+      expect([ended.status, ended.stdout.toString(), ended.stderr]).toEqual([
+        ...[end === "exit 3" ? 3 : 137, "out\n", "err\n"],
+      ]);
+    }
+  }
+});
+
+test("a code of --success-exit-codes is a success, and prints nothing", async () => {
+  const ended = await scene.run([
+    ...["--quiet", "--success-exit-codes", "24", "--", "sh", "-c", "echo out; exit 24"],
+  ]);
+  expect([ended.code, ended.stdout.toString(), ended.stderr]).toEqual([24, "", ""]);
+});
+
+test("a run that a limit ends prints everything, and the reason", async () => {
+  const script = "echo before; echo warned >&2; sleep 91061";
+  const ended = await scene.run(["--quiet", "--timeout", "300ms", "--", "sh", "-c", script]);
+  expect([ended.code, ended.stdout.toString()]).toEqual([124, "before\n"]);
+  expect(ended.stderr).toMatch(/^warned\nwatchdog: ended by --timeout.*\n$/);
+}, 20_000);
+
+test("leftovers of a run that succeeds are ended without a word", async () => {
+  const ended = await scene.run(["--quiet", "--", "sh", "-c", "echo out; sleep 91062 &"]);
+  expect([ended.code, ended.stdout.toString(), ended.stderr]).toEqual([0, "", ""]);
+  expect(scene.findProcesses()).toEqual([]);
+}, 20_000);
+
+test("nothing is printed before the end, and then all of it in the common order", async () => {
+  const script = `"$W" run --quiet -- sh -c '"$1" "$0" 10000; exit 3' "$F/alternates-streams.py" "$PYTHON" >"$R" 2>&1`;
+  await runShell(scene, script, { env: { F: FIXTURES, R: scene.path("both"), PYTHON } });
+  const expected = Array.from({ length: 10_000 }, (_, index) => `${index}\n`).join("");
+  expect(readFileSync(scene.path("both"), "utf8")).toBe(expected);
+  await scene.startProgram(["mkfifo", scene.path("gate")]).ended;
+  const waiting = `"$W" run --quiet -- sh -c 'echo early; echo ready >"$1"; read -r line <"$0"; exit 3' "$G" "$G.ready" >"$R"`;
+  const running = scene.startProgram(["sh", "-c", waiting], {
+    env: { W: RELEASE, G: scene.path("gate"), R: scene.path("early") },
+  });
+  await waitFor(() => Bun.file(`${scene.path("gate")}.ready`).size > 0, "the command to have printed");
+  expect(readFileSync(scene.path("early"), "utf8")).toBe("");
+  await Bun.write(scene.path("gate"), "go\n");
+  await running.ended;
+  expect(readFileSync(scene.path("early"), "utf8")).toBe("early\n");
+}, 30_000);
+
+test("a hundred megabytes of a run that fails arrive whole", async () => {
+  const script = `"$W" run --quiet -- sh -c 'yes quiet | head -c 100000000; exit 3' | sha256sum
+    yes quiet | head -c 100000000 | sha256sum`;
+  const [arrived, expected] = (await runShell(scene, script)).stdout.toString().split("\n");
+  expect(arrived).toBe(expected);
+}, 60_000);
+
+test("a success after which the reader is gone is still a success, and a failure ends by SIGPIPE or its own status", async () => {
+  const script = `"$W" run --quiet -- sh -c 'echo x; exit 0' | true; echo "\${PIPESTATUS[0]}"`;
+  const env = { W: RELEASE };
+  const ended = await scene.startProgram(["bash", "-c", script], { env }).ended;
+  expect(ended.stdout.toString()).toBe("0\n");
+});
+
+test("the spool of a quiet run leaves no file behind, also when watchdog is killed", async () => {
+  const state = scene.path("spool-state");
+  const before = new Set(readdirSync("/tmp"));
+  const started = scene.start([
+    ...["--quiet", "--log", "off", "--state-dir", state, "--"],
+    ...["sh", "-c", 'echo secret; echo ready >"$0"; sleep 91063', scene.path("spool-ready")],
+  ]);
+  await waitFor(() => Bun.file(scene.path("spool-ready")).size > 0, "the command to have printed");
+  started.kill("SIGKILL");
+  await started.ended;
+  for (const pid of scene.findProcesses()) process.kill(pid, "SIGKILL");
+  const { stdout } = await runShell(scene, 'grep -rl secret "$S" 2>/dev/null; true', { env: { S: state } });
+  expect(stdout.toString()).toBe("");
+  const spools = readdirSync("/tmp").filter((name) => !before.has(name) && name.includes("spool"));
+  expect(spools).toEqual([]);
+}, 20_000);
+
+rootTest("where no spool can be had, a quiet run prints everything rather than losing it", async () => {
+  const state = scene.path("full-state");
+  mkdirSync(state, { mode: 0o700 });
+  await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "none", state]).ended;
+  try {
+    const args = ["--quiet", "--log", "off", "--state-dir", state, "--"];
+    const ended = await scene.run([...args, "head", "-c", "1000000", "/dev/zero"]);
+    expect([ended.code, ended.stdout.length]).toEqual([0, 1_000_000]);
+    const failed = await scene.run([...args, "sh", "-c", "head -c 1000000 /dev/zero; exit 5"]);
+    expect([failed.code, failed.stdout.length]).toEqual([5, 1_000_000]);
+  } finally {
+    await scene.startProgram(["umount", state]).ended;
+  }
+});

@@ -1,0 +1,159 @@
+/**
+ * `--result-file`: running, then ended; whole at every moment; and a file that cannot be written never stops the run.
+ */
+import { expect, test } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import { runPrepared, runShell } from "../support/outside.ts";
+import { openScene, RELEASE, rootTest } from "../support/scene.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const scene = openScene(import.meta.file);
+const D = scene.directory;
+
+const KEYS = [
+  ...["format", "run_id", "job", "state", "outcome", "because", "exit_status", "status_of", "exit_code"],
+  ...["signal", "command", "cwd", "pid", "child_pid", "started_at", "ended_at", "duration_ms"],
+  ...["suspended_ms", "limits", "signals", "leftovers", "kept", "left_alone", "unsignalable"],
+  ...["output", "log", "degraded", "watchdog"],
+];
+const PARTS: Readonly<Record<string, readonly string[]>> = {
+  limits: ["timeout_ms", "idle_timeout_ms", "not_after"],
+  output: ["stdout_bytes", "stderr_bytes", "last_output_at", "is_copied"],
+  watchdog: ["version", "commit"],
+};
+
+function expectKeys(record: Record<string, any>): void {
+  expect(Object.keys(record)).toEqual(KEYS);
+  for (const [key, parts] of Object.entries(PARTS)) expect(Object.keys(record[key])).toEqual([...parts]);
+}
+
+test("while the command runs the record says so, and at the end how it went", async () => {
+  const gate = scene.path("gate");
+  await scene.startProgram(["mkfifo", gate]).ended;
+  const args = [...scene.recordTo(), "--timeout", "1h", "--not-after", "06:00", "--log", "on", "--name", "n"];
+  const started = scene.start([...args, "--", "sh", "-c", 'read -r line <"$0"; echo out; exit 5', gate]);
+  const running = await waitFor(
+    () => (existsSync(scene.path("result.json")) ? scene.readRecord() : undefined),
+    "the first record",
+  );
+  expectKeys(running);
+  expect(running).toMatchObject({
+    ...{ format: 1, job: "n", state: "running", outcome: null, because: null, exit_status: null },
+    ...{ status_of: null, exit_code: null, signal: null, ended_at: null, duration_ms: null },
+    ...{ pid: started.pid, cwd: process.cwd(), log: null, degraded: [] },
+    limits: { timeout_ms: 3_600_000, idle_timeout_ms: null, not_after: "06:00:00" },
+    command: ["sh", "-c", 'read -r line <"$0"; echo out; exit 5', gate],
+  });
+  await Bun.write(gate, "go\n");
+  await started.ended;
+  const ended = scene.readRecord();
+  expectKeys(ended);
+  expect(ended).toMatchObject({
+    ...{ run_id: running.run_id, started_at: running.started_at, pid: started.pid },
+    ...{ state: "ended", outcome: "failed", because: "exited", exit_status: 5, status_of: "command" },
+    ...{ exit_code: 5, signal: null, suspended_ms: 0, signals: [], leftovers: [], kept: [] },
+    output: { stdout_bytes: 4, stderr_bytes: 0, is_copied: true },
+    log: { kept_bytes: 4, omitted_bytes: 0, dropped_bytes: 0, because: null },
+  });
+  expect(ended.child_pid).toBeGreaterThan(1);
+  expect(Date.parse(ended.ended_at)).toBeGreaterThanOrEqual(Date.parse(ended.started_at));
+  expect(ended.duration_ms).toBeGreaterThanOrEqual(0);
+  expect(ended).not.toHaveProperty("command_bytes");
+}, 20_000);
+
+test("a reader in a loop sees a whole record at every moment", async () => {
+  const path = scene.path("looped.json");
+  const script = `i=0; while [ $i -lt 60 ]; do "$W" run --log off --result-file "$P" -- true; i=$((i+1)); done`;
+  const writing = runShell(scene, script, { env: { P: path } });
+  let isOver = false;
+  void writing.then(() => (isOver = true));
+  const states = new Set<string>();
+  let reads = 0;
+  while (!isOver) {
+    await Bun.sleep(0);
+    if (!existsSync(path)) continue;
+    const text = readFileSync(path, "utf8");
+    expect(text).toEndWith("}\n");
+    states.add(JSON.parse(text).state);
+    reads += 1;
+  }
+  expect(reads).toBeGreaterThan(100);
+  expect([...states].sort()).toEqual(["ended", "running"]);
+  expect(readdirSync(D).filter((name) => name.includes(".tmp"))).toEqual([]);
+}, 60_000);
+
+test("a file that cannot be written is a warning: the job runs and its status stands", async () => {
+  const path = scene.path("no-such-directory", "result.json");
+  const ended = await scene.run(["--result-file", path, "--log", "off", "--", "sh", "-c", "echo ran; exit 4"]);
+  expect([ended.code, ended.stdout.toString()]).toEqual([4, "ran\n"]);
+  expect(ended.stderr).toContain(path);
+  expect(ended.stderr).toContain("ENOENT");
+  for (const line of ended.stderr.trimEnd().split("\n")) expect(line).toStartWith("watchdog: ");
+  const directory = await scene.run(["--result-file", D, "--log", "off", "--", "sh", "-c", "exit 4"]);
+  expect(directory.code).toBe(4);
+  expect(directory.stderr).toContain("result file");
+  expect(readdirSync(D).filter((name) => name.includes(".tmp"))).toEqual([]);
+});
+
+test("control characters of its path are not printed raw", async () => {
+  const path = scene.path("no\x1b[31m\nsuch", "x.json");
+  const ended = await scene.run(["--result-file", path, "--log", "off", "--", "true"]);
+  expect(ended.code).toBe(0);
+  expect(ended.stderr).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f]/);
+  for (const line of ended.stderr.trimEnd().split("\n")) expect(line).toStartWith("watchdog: ");
+});
+
+test("the file has the caller's umask, and an old one is replaced whole", async () => {
+  const path = scene.path("masked.json");
+  await Bun.write(path, "x".repeat(100_000));
+  chmodSync(path, 0o666);
+  const args = [RELEASE, "run", "--result-file", path, "--log", "off", "--", "/bin/true"];
+  await runPrepared(scene, { umask: 0o027 }, args);
+  expect((statSync(path).mode & 0o777).toString(8)).toBe("640");
+  expect(JSON.parse(readFileSync(path, "utf8")).outcome).toBe("ok");
+});
+
+test("a relative path is meant from the working directory of the start", async () => {
+  const directory = scene.path("relative");
+  mkdirSync(directory);
+  const args = ["--result-file", "r.json", "--log", "off", "--", "sh", "-c", "cd /; true"];
+  await scene.run(args, { cwd: directory });
+  expect(readdirSync(directory)).toEqual(["r.json"]);
+});
+
+test("a link in its place is replaced, not followed", async () => {
+  await Bun.write(scene.path("target"), "precious");
+  symlinkSync(scene.path("target"), scene.path("link.json"));
+  await scene.run(["--result-file", scene.path("link.json"), "--log", "off", "--", "true"]);
+  expect(readFileSync(scene.path("target"), "utf8")).toBe("precious");
+  expect(JSON.parse(readFileSync(scene.path("link.json"), "utf8")).state).toBe("ended");
+});
+
+test("it stays `running` when watchdog was killed, and is the next run's to replace", async () => {
+  const started = scene.start([...scene.recordTo("killed"), "--log", "off", "--", "sleep", "91071"]);
+  await waitFor(() => existsSync(scene.path("killed.json")) && scene.findProcesses().length === 2, "both");
+  started.kill("SIGKILL");
+  await started.ended;
+  expect(scene.readRecord("killed").state).toBe("running");
+  for (const pid of scene.findProcesses()) process.kill(pid, "SIGKILL");
+  await scene.run([...scene.recordTo("killed"), "--log", "off", "--", "true"]);
+  expect(scene.readRecord("killed").state).toBe("ended");
+}, 20_000);
+
+rootTest("a full disk is a warning: the old file stays, and nothing remains beside it", async () => {
+  const disk = scene.path("disk");
+  mkdirSync(disk);
+  await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=16k", "none", disk]).ended;
+  try {
+    await Bun.write(`${disk}/r.json`, "old");
+    await runShell(scene, 'head -c 100000 /dev/zero >"$D/fill" 2>/dev/null; true', { env: { D: disk } });
+    const args = ["--result-file", `${disk}/r.json`, "--log", "off", "--", "sh", "-c", "exit 6"];
+    const ended = await scene.run(args);
+    expect(ended.code).toBe(6);
+    expect(ended.stderr).toContain("ENOSPC");
+    expect(readFileSync(`${disk}/r.json`, "utf8")).toBe("old");
+    expect(readdirSync(disk).sort()).toEqual(["fill", "r.json"]);
+  } finally {
+    await scene.startProgram(["umount", disk]).ended;
+  }
+});
