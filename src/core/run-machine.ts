@@ -65,6 +65,7 @@ export type RunAction =
   | { readonly kind: "look-at-tree" }
   | { readonly kind: "note-leftovers" }
   | { readonly kind: "end-output"; readonly isPatient: boolean }
+  | { readonly kind: "abandon-output" }
   | { readonly kind: "finish" };
 
 export interface RunPolicy {
@@ -97,6 +98,8 @@ export interface RunState {
   readonly hasGrace: boolean;
   readonly isStuck: boolean;
   readonly hasLeftovers: boolean;
+  /** Nobody waits for the reader of the output any more. */
+  readonly hasAbandonedOutput: boolean;
   readonly ignoredInterrupts: number;
 }
 
@@ -116,6 +119,7 @@ export const FIRST_STATE: RunState = {
   hasGrace: false,
   isStuck: false,
   hasLeftovers: false,
+  hasAbandonedOutput: false,
   ignoredInterrupts: 0,
 };
 
@@ -248,7 +252,7 @@ function startGrace(state: RunState, graceMs: number, actions: readonly RunActio
 function decideLimit(state: RunState, limit: LimitName, policy: RunPolicy): Step {
   if (state.limit !== undefined) return { state, actions: [] };
   const limited = { ...state, limit };
-  if (state.phase === "delivering") return finish(limited);
+  if (state.phase === "delivering") return abandonOutput(limited);
   if (state.isKilling) return { state: limited, actions: [] };
   const ask: RunAction = {
     kind: "signal-tree",
@@ -292,7 +296,16 @@ function kill(state: RunState, why: SignalReason): Step {
 /** Whoever asks now means the wrapper itself: the command is gone, only its reader is slow. */
 function decideSignalWhileDelivering(state: RunState, event: SignalEvent): Step {
   const stops: readonly number[] = [SIGTERM, SIGINT, SIGQUIT, SIGHUP];
-  return stops.includes(event.signal) ? finish(state) : { state, actions: [] };
+  return stops.includes(event.signal) ? abandonOutput(state) : { state, actions: [] };
+}
+
+/** The first time the log may still be finished; whoever asks again gets the end at once. */
+function abandonOutput(state: RunState): Step {
+  if (state.hasAbandonedOutput) return finish(state);
+  return {
+    state: { ...state, hasAbandonedOutput: true },
+    actions: [{ kind: "abandon-output" }],
+  };
 }
 
 /**

@@ -53,6 +53,8 @@ export const messages = {
     `watchdog: ${stream} could not be written: ${reason}; the command was told by a closed pipe`,
   logIncomplete: (bytes: number, reason: string): string =>
     `watchdog: ${bytes} bytes are missing in the log: ${reason}`,
+  quietAbandoned: (stream: string): string =>
+    `watchdog: ${stream} could not be held back for --quiet (disk full, or more than 1 GiB)`,
   bug: (error: unknown): string =>
     `watchdog: trouble of its own: ${error instanceof Error ? error.message : String(error)}`,
   noLog: (reason: string): string => `watchdog: no log is kept: ${reason}`,

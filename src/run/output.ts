@@ -16,6 +16,7 @@ import { F_SETFL, nameErrno, O_NONBLOCK, sys } from "../os/sys.ts";
 import type { Copy, CopyPlan, StreamCounters } from "../output/copy.ts";
 import type { Course } from "./course.ts";
 import { messages } from "./messages.ts";
+import { stuckLog } from "./stuck-log.ts";
 import { watchTerminals } from "./terminal-output.ts";
 
 const STDOUT = 1;
@@ -123,7 +124,12 @@ export class RunOutput {
     if (copy === undefined) return; // nothing to copy, or given up and told
     copy.drain();
     if (this.#course.options.isQuiet) copy.finish(isGood ? "discard" : "replay");
-    await copy.ended;
+    await Promise.race([copy.ended, stuckLog(copy)]);
+  }
+
+  /** Does not wait for readers any more; the log is still finished. */
+  abandon(): void {
+    this.#running?.abandon("readers");
   }
 
   /**
@@ -154,7 +160,7 @@ export class RunOutput {
     const log = this.#running?.counters().log;
     if (plan === undefined || log === undefined) return null;
     return {
-      path: log.keptBytes > 0 ? `${plan.directory}/${plan.fileName}` : null,
+      path: log.path ?? null,
       kept_bytes: log.keptBytes,
       omitted_bytes: log.omittedBytes,
       dropped_bytes: log.droppedBytes,
@@ -180,9 +186,11 @@ export class RunOutput {
   }
 
   #troublesOf(stream: StreamCounters): string[] {
+    if (stream.end === "worker-failed") return [messages.outputLost("its Worker died")];
     if (stream.end === "write-failed" || stream.end === "read-failed") {
       return [messages.outputFailed(stream.name, nameErrno(stream.errno))];
     }
+    if (stream.isQuietAbandoned) return [messages.quietAbandoned(stream.name)];
     const missingBytes = stream.readBytes - stream.writtenBytes;
     const isExpected = stream.end === "reader-gone" || this.#course.options.isQuiet;
     return missingBytes > 0 && !isExpected ? [messages.undelivered(missingBytes)] : [];

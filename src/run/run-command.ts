@@ -66,10 +66,15 @@ interface Attendance {
 /** From the spawn to the end. */
 async function attend({ course, main, output, inbox }: Attendance): Promise<Leaving> {
   faultPoint("spawn.after", { runId: course.identity.runId, pid: main });
-  const endOutput = (state: RunState): Promise<void> => output.end(isGood(course, state));
   // The copy first: the watch may find that a quick command has ended already, and end the output.
   output.start();
-  const watch = beginWatch({ course, main, output, inbox, endOutput });
+  const watch = beginWatch({
+    course,
+    main,
+    output,
+    inbox,
+    isGood: (state) => isGood(course, state),
+  });
   traceStep("watching");
   const state = await watch.supervisor.finished;
   traceStep("tree empty, output delivered");

@@ -31,15 +31,25 @@ export const SETTLE_MS = 100;
 /** How long the output of a command that was made to end may take to reach its reader. */
 export const DELIVERY_GRACE_MS = 2_000;
 
+/** The output as the supervisor sees it. */
+export interface SupervisedOutput {
+  /** Copies what is left, and resolves when it has arrived and the log is finished. Never rejects. */
+  end(state: RunState): Promise<void>;
+  /** Does not wait for readers any more. */
+  abandon(): void;
+}
+
 export interface SupervisorContext {
   readonly main: number;
   readonly tree: Tree;
   readonly policy: RunPolicy;
   readonly ledger: RunLedger;
-  /** Copies what is left of the output, and resolves when it has arrived. */
-  readonly endOutput: (state: RunState) => Promise<void>;
+  readonly output: SupervisedOutput;
   readonly signalMain: (signal: number) => void;
 }
+
+/** How long the disk of the log may take once nobody waits for a reader. */
+export const LOG_GRACE_MS = 2_000;
 
 export class Supervisor {
   readonly #context: SupervisorContext;
@@ -159,6 +169,8 @@ export class Supervisor {
         return ledger.noteLeftovers(this.#context.tree.members());
       case "end-output":
         return this.#endOutput(action.isPatient);
+      case "abandon-output":
+        return this.#abandonOutput();
       case "finish":
         return this.#finish();
     }
@@ -199,10 +211,15 @@ export class Supervisor {
   }
 
   #endOutput(isPatient: boolean): void {
-    if (!isPatient) {
-      this.#timers.push(wakeAfter(DELIVERY_GRACE_MS, () => this.feed({ kind: "output-ended" })));
-    }
-    void this.#context.endOutput(this.#state).then(() => this.feed({ kind: "output-ended" }));
+    const { output } = this.#context;
+    if (!isPatient) this.#timers.push(wakeAfter(DELIVERY_GRACE_MS, () => this.#abandonOutput()));
+    void output.end(this.#state).then(() => this.feed({ kind: "output-ended" }));
+  }
+
+  /** What has not been delivered is lost; the log is finished, if its disk answers in time. */
+  #abandonOutput(): void {
+    this.#context.output.abandon();
+    this.#timers.push(wakeAfter(LOG_GRACE_MS, () => this.feed({ kind: "output-ended" })));
   }
 
   #finish(): void {

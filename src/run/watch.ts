@@ -27,7 +27,7 @@ export interface WatchRequest {
   readonly main: number;
   readonly output: RunOutput;
   readonly inbox: SignalInbox;
-  readonly endOutput: (state: RunState) => Promise<void>;
+  readonly isGood: (state: RunState) => boolean;
 }
 
 export function beginWatch(request: WatchRequest): Watch {
@@ -38,7 +38,10 @@ export function beginWatch(request: WatchRequest): Watch {
     tree,
     policy: policyOf(course),
     ledger: course.ledger,
-    endOutput: request.endOutput,
+    output: {
+      end: (state) => output.end(request.isGood(state)),
+      abandon: () => output.abandon(),
+    },
     signalMain: (signal) => tree.signalMain(signal),
   });
   watchChildren(() => supervisor.collect());

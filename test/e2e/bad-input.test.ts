@@ -48,9 +48,18 @@ const WRONG: readonly Wrong[] = [
   { words: ["run", "--foo", ...TOUCH], says: ['unknown option "--foo"'] },
   { words: ["run", "--quiet=yes", ...TOUCH], says: ["--quiet takes no value"] },
   { words: ["run", "--timeout"], says: ["--timeout needs a value"] },
-  { words: ["run", "--name", "--quiet", ...TOUCH], says: ["--name needs a value", "--name=--quiet"] },
-  { words: ["keep", "--timeout", "5", ...TOUCH], says: ['unknown option "--timeout"', "watchdog keep"] },
-  { words: ["run", "--lock", "lane:x", ...TOUCH], says: ["--lock is not available in this version"] },
+  {
+    words: ["run", "--name", "--quiet", ...TOUCH],
+    says: ["--name needs a value", "--name=--quiet"],
+  },
+  {
+    words: ["keep", "--timeout", "5", ...TOUCH],
+    says: ['unknown option "--timeout"', "watchdog keep"],
+  },
+  {
+    words: ["run", "--lock", "lane:x", ...TOUCH],
+    says: ["--lock is not available in this version"],
+  },
   { words: ["run", "--probe", "http://x/", ...TOUCH], says: ["--probe is not available"] },
   { words: ["status"], says: ["status is not available in this version"] },
   wrongValue("--timeout", "5x", "a span such as"),
@@ -95,7 +104,11 @@ function start(words: readonly string[], env: Readonly<Record<string, string>> =
 }
 
 function expectNothingWritten(words: readonly string[]): void {
-  const found = [existsSync(scene.path("started")), existsSync(scene.stateDirectory), readdirSync(work)];
+  const found = [
+    existsSync(scene.path("started")),
+    existsSync(scene.stateDirectory),
+    readdirSync(work),
+  ];
   expect([words, ...found]).toEqual([words, false, false, []]);
 }
 
@@ -134,10 +147,18 @@ test("every hint works when it is pasted into a shell: it runs the command or sh
     const { stderr } = await start(words, env).ended;
     const hint = /^watchdog: hint: (.*)$/m.exec(stderr)?.[1] ?? "no hint";
     // The variables that were wrong are still there when a person pastes the hint.
-    pasted.set(`${Object.entries(env ?? {}).map(([key, value]) => `export ${key}=${value};`).join(" ")} ${hint}`, hint);
+    pasted.set(
+      `${Object.entries(env ?? {})
+        .map(([key, value]) => `export ${key}=${value};`)
+        .join(" ")} ${hint}`,
+      hint,
+    );
   }
   expect(pasted.size).toBeGreaterThan(20);
-  const paths = { PATH: `${bin}:${process.env["PATH"]}`, WATCHDOG_STATE_DIR: scene.path("hint-state") };
+  const paths = {
+    PATH: `${bin}:${process.env["PATH"]}`,
+    WATCHDOG_STATE_DIR: scene.path("hint-state"),
+  };
   for (const line of pasted.keys()) {
     const safe = line.replaceAll("/var/lib/watchdog", scene.path("hint-state"));
     const ended = await scene.startProgram(["sh", "-c", safe], { cwd: work, env: paths }).ended;

@@ -159,7 +159,15 @@ test(
   "with the log on, a leftover that holds the output is ended all the same",
   async () => {
     const ended = await scene.run([
-      ...["--log", "on", ...scene.recordTo("log"), "--", "sh", "-c", "echo said; sleep 94008 & exit 4"],
+      ...[
+        "--log",
+        "on",
+        ...scene.recordTo("log"),
+        "--",
+        "sh",
+        "-c",
+        "echo said; sleep 94008 & exit 4",
+      ],
     ]);
     expect(ended.status).toBe(4);
     expect(ended.stdout.toString()).toBe("said\n");

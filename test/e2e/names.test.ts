@@ -11,9 +11,41 @@ const scene = openScene(import.meta.file);
 const STATE = scene.path("box", "state");
 
 const NAMES = [
-  ...["a/b", "../../evil", "/tmp/wd_evil", "a b", ".", "..", "...", "-x", "--timeout", "nightly.backup"],
-  ...["", "new\nline", "esc\x1b[31m", "tab\t", "nul\\0", "n".repeat(300), "n".repeat(200), "☃".repeat(120)],
-  ...["☃".repeat(60), "%2e%2e", "a%2Fb", "a~b", "CON", "é", "\u202eevil", "\u2028", "~", "*", "$(touch x)"],
+  ...[
+    "a/b",
+    "../../evil",
+    "/tmp/wd_evil",
+    "a b",
+    ".",
+    "..",
+    "...",
+    "-x",
+    "--timeout",
+    "nightly.backup",
+  ],
+  ...[
+    "",
+    "new\nline",
+    "esc\x1b[31m",
+    "tab\t",
+    "nul\\0",
+    "n".repeat(300),
+    "n".repeat(200),
+    "☃".repeat(120),
+  ],
+  ...[
+    "☃".repeat(60),
+    "%2e%2e",
+    "a%2Fb",
+    "a~b",
+    "CON",
+    "é",
+    "\u202eevil",
+    "\u2028",
+    "~",
+    "*",
+    "$(touch x)",
+  ],
 ];
 
 function listAll(directory: string): string[] {
@@ -27,7 +59,9 @@ test("A-82: each name works with all files inside the state directory, or is ref
   for (const [index, name] of NAMES.entries()) {
     const ran = scene.path(`ran-${index}`);
     const args = ["--state-dir", STATE, "--log", "on", ...scene.recordTo(), `--name=${name}`];
-    const ended = await scene.run([...args, "--", "sh", "-c", 'echo ran | tee "$0"', ran], { cwd: box });
+    const ended = await scene.run([...args, "--", "sh", "-c", 'echo ran | tee "$0"', ran], {
+      cwd: box,
+    });
     const isRefused = ended.code === 64;
     expect([name, ended.code]).toEqual([name, isRefused ? 64 : 0]);
     expect([name, existsSync(ran)]).toEqual([name, !isRefused]);
@@ -81,7 +115,12 @@ test("A-82: a command whose own name is hostile gets a harmless one, and still r
     await scene.startProgram(["chmod", "755", program]).ended;
     const args = ["--state-dir", scene.path("odd-state"), "--log", "on", ...scene.recordTo()];
     const ended = await scene.run([...args, "--", program]);
-    expect([name, ended.code, ended.stdout.toString(), ended.stderr]).toEqual([name, 0, "ran\n", ""]);
+    expect([name, ended.code, ended.stdout.toString(), ended.stderr]).toEqual([
+      name,
+      0,
+      "ran\n",
+      "",
+    ]);
     expect(resolve(scene.readRecord().log.path)).toStartWith(`${scene.path("odd-state")}/logs/`);
   }
   expect(listAll(scene.path("odd-state")).length).toBeGreaterThan(7);

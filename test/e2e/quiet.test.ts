@@ -13,7 +13,15 @@ const MODES = ["on", "auto", "off"];
 
 test("a run that succeeds prints nothing at all", async () => {
   for (const mode of MODES) {
-    const ended = await scene.run(["--quiet", "--log", mode, "--", "sh", "-c", "echo out; echo err >&2"]);
+    const ended = await scene.run([
+      "--quiet",
+      "--log",
+      mode,
+      "--",
+      "sh",
+      "-c",
+      "echo out; echo err >&2",
+    ]);
     expect([ended.code, ended.stdout.toString(), ended.stderr]).toEqual([0, "", ""]);
   }
 });
@@ -60,7 +68,10 @@ test("nothing is printed before the end, and then all of it in the common order"
   const running = scene.startProgram(["sh", "-c", waiting], {
     env: { W: RELEASE, G: scene.path("gate"), R: scene.path("early") },
   });
-  await waitFor(() => Bun.file(`${scene.path("gate")}.ready`).size > 0, "the command to have printed");
+  await waitFor(
+    () => Bun.file(`${scene.path("gate")}.ready`).size > 0,
+    "the command to have printed",
+  );
   expect(readFileSync(scene.path("early"), "utf8")).toBe("");
   await Bun.write(scene.path("gate"), "go\n");
   await running.ended;
@@ -92,23 +103,29 @@ test("the spool of a quiet run leaves no file behind, also when watchdog is kill
   started.kill("SIGKILL");
   await started.ended;
   for (const pid of scene.findProcesses()) process.kill(pid, "SIGKILL");
-  const { stdout } = await runShell(scene, 'grep -rl secret "$S" 2>/dev/null; true', { env: { S: state } });
+  const { stdout } = await runShell(scene, 'grep -rl secret "$S" 2>/dev/null; true', {
+    env: { S: state },
+  });
   expect(stdout.toString()).toBe("");
   const spools = readdirSync("/tmp").filter((name) => !before.has(name) && name.includes("spool"));
   expect(spools).toEqual([]);
 }, 20_000);
 
-rootTest("where no spool can be had, a quiet run prints everything rather than losing it", async () => {
-  const state = scene.path("full-state");
-  mkdirSync(state, { mode: 0o700 });
-  await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "none", state]).ended;
-  try {
-    const args = ["--quiet", "--log", "off", "--state-dir", state, "--"];
-    const ended = await scene.run([...args, "head", "-c", "1000000", "/dev/zero"]);
-    expect([ended.code, ended.stdout.length]).toEqual([0, 1_000_000]);
-    const failed = await scene.run([...args, "sh", "-c", "head -c 1000000 /dev/zero; exit 5"]);
-    expect([failed.code, failed.stdout.length]).toEqual([5, 1_000_000]);
-  } finally {
-    await scene.startProgram(["umount", state]).ended;
-  }
-});
+rootTest(
+  "where no spool can be had, a quiet run prints everything rather than losing it",
+  async () => {
+    const state = scene.path("full-state");
+    mkdirSync(state, { mode: 0o700 });
+    await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "none", state])
+      .ended;
+    try {
+      const args = ["--quiet", "--log", "off", "--state-dir", state, "--"];
+      const ended = await scene.run([...args, "head", "-c", "1000000", "/dev/zero"]);
+      expect([ended.code, ended.stdout.length]).toEqual([0, 1_000_000]);
+      const failed = await scene.run([...args, "sh", "-c", "head -c 1000000 /dev/zero; exit 5"]);
+      expect([failed.code, failed.stdout.length]).toEqual([5, 1_000_000]);
+    } finally {
+      await scene.startProgram(["umount", state]).ended;
+    }
+  },
+);

@@ -2,7 +2,15 @@
  * `--result-file`: running, then ended; whole at every moment; and a file that cannot be written never stops the run.
  */
 import { expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
 import { runPrepared, runShell } from "../support/outside.ts";
 import { openScene, RELEASE, rootTest } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -11,7 +19,17 @@ const scene = openScene(import.meta.file);
 const D = scene.directory;
 
 const KEYS = [
-  ...["format", "run_id", "job", "state", "outcome", "because", "exit_status", "status_of", "exit_code"],
+  ...[
+    "format",
+    "run_id",
+    "job",
+    "state",
+    "outcome",
+    "because",
+    "exit_status",
+    "status_of",
+    "exit_code",
+  ],
   ...["signal", "command", "cwd", "pid", "child_pid", "started_at", "ended_at", "duration_ms"],
   ...["suspended_ms", "limits", "signals", "leftovers", "kept", "left_alone", "unsignalable"],
   ...["output", "log", "degraded", "watchdog"],
@@ -24,14 +42,32 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
 
 function expectKeys(record: Record<string, any>): void {
   expect(Object.keys(record)).toEqual(KEYS);
-  for (const [key, parts] of Object.entries(PARTS)) expect(Object.keys(record[key])).toEqual([...parts]);
+  for (const [key, parts] of Object.entries(PARTS))
+    expect(Object.keys(record[key])).toEqual([...parts]);
 }
 
 test("while the command runs the record says so, and at the end how it went", async () => {
   const gate = scene.path("gate");
   await scene.startProgram(["mkfifo", gate]).ended;
-  const args = [...scene.recordTo(), "--timeout", "1h", "--not-after", "06:00", "--log", "on", "--name", "n"];
-  const started = scene.start([...args, "--", "sh", "-c", 'read -r line <"$0"; echo out; exit 5', gate]);
+  const args = [
+    ...scene.recordTo(),
+    "--timeout",
+    "1h",
+    "--not-after",
+    "06:00",
+    "--log",
+    "on",
+    "--name",
+    "n",
+  ];
+  const started = scene.start([
+    ...args,
+    "--",
+    "sh",
+    "-c",
+    'read -r line <"$0"; echo out; exit 5',
+    gate,
+  ]);
   const running = await waitFor(
     () => (existsSync(scene.path("result.json")) ? scene.readRecord() : undefined),
     "the first record",
@@ -50,7 +86,13 @@ test("while the command runs the record says so, and at the end how it went", as
   expectKeys(ended);
   expect(ended).toMatchObject({
     ...{ run_id: running.run_id, started_at: running.started_at, pid: started.pid },
-    ...{ state: "ended", outcome: "failed", because: "exited", exit_status: 5, status_of: "command" },
+    ...{
+      state: "ended",
+      outcome: "failed",
+      because: "exited",
+      exit_status: 5,
+      status_of: "command",
+    },
     ...{ exit_code: 5, signal: null, suspended_ms: 0, signals: [], leftovers: [], kept: [] },
     output: { stdout_bytes: 4, stderr_bytes: 0, is_copied: true },
     log: { kept_bytes: 4, omitted_bytes: 0, dropped_bytes: 0, because: null },
@@ -84,12 +126,30 @@ test("a reader in a loop sees a whole record at every moment", async () => {
 
 test("a file that cannot be written is a warning: the job runs and its status stands", async () => {
   const path = scene.path("no-such-directory", "result.json");
-  const ended = await scene.run(["--result-file", path, "--log", "off", "--", "sh", "-c", "echo ran; exit 4"]);
+  const ended = await scene.run([
+    "--result-file",
+    path,
+    "--log",
+    "off",
+    "--",
+    "sh",
+    "-c",
+    "echo ran; exit 4",
+  ]);
   expect([ended.code, ended.stdout.toString()]).toEqual([4, "ran\n"]);
   expect(ended.stderr).toContain(path);
   expect(ended.stderr).toContain("ENOENT");
   for (const line of ended.stderr.trimEnd().split("\n")) expect(line).toStartWith("watchdog: ");
-  const directory = await scene.run(["--result-file", D, "--log", "off", "--", "sh", "-c", "exit 4"]);
+  const directory = await scene.run([
+    "--result-file",
+    D,
+    "--log",
+    "off",
+    "--",
+    "sh",
+    "-c",
+    "exit 4",
+  ]);
   expect(directory.code).toBe(4);
   expect(directory.stderr).toContain("result file");
   expect(readdirSync(D).filter((name) => name.includes(".tmp"))).toEqual([]);
@@ -130,8 +190,18 @@ test("a link in its place is replaced, not followed", async () => {
 });
 
 test("it stays `running` when watchdog was killed, and is the next run's to replace", async () => {
-  const started = scene.start([...scene.recordTo("killed"), "--log", "off", "--", "sleep", "91071"]);
-  await waitFor(() => existsSync(scene.path("killed.json")) && scene.findProcesses().length === 2, "both");
+  const started = scene.start([
+    ...scene.recordTo("killed"),
+    "--log",
+    "off",
+    "--",
+    "sleep",
+    "91071",
+  ]);
+  await waitFor(
+    () => existsSync(scene.path("killed.json")) && scene.findProcesses().length === 2,
+    "both",
+  );
   started.kill("SIGKILL");
   await started.ended;
   expect(scene.readRecord("killed").state).toBe("running");
@@ -140,20 +210,25 @@ test("it stays `running` when watchdog was killed, and is the next run's to repl
   expect(scene.readRecord("killed").state).toBe("ended");
 }, 20_000);
 
-rootTest("a full disk is a warning: the old file stays, and nothing remains beside it", async () => {
-  const disk = scene.path("disk");
-  mkdirSync(disk);
-  await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=16k", "none", disk]).ended;
-  try {
-    await Bun.write(`${disk}/r.json`, "old");
-    await runShell(scene, 'head -c 100000 /dev/zero >"$D/fill" 2>/dev/null; true', { env: { D: disk } });
-    const args = ["--result-file", `${disk}/r.json`, "--log", "off", "--", "sh", "-c", "exit 6"];
-    const ended = await scene.run(args);
-    expect(ended.code).toBe(6);
-    expect(ended.stderr).toContain("ENOSPC");
-    expect(readFileSync(`${disk}/r.json`, "utf8")).toBe("old");
-    expect(readdirSync(disk).sort()).toEqual(["fill", "r.json"]);
-  } finally {
-    await scene.startProgram(["umount", disk]).ended;
-  }
-});
+rootTest(
+  "a full disk is a warning: the old file stays, and nothing remains beside it",
+  async () => {
+    const disk = scene.path("disk");
+    mkdirSync(disk);
+    await scene.startProgram(["mount", "-t", "tmpfs", "-o", "size=16k", "none", disk]).ended;
+    try {
+      await Bun.write(`${disk}/r.json`, "old");
+      await runShell(scene, 'head -c 100000 /dev/zero >"$D/fill" 2>/dev/null; true', {
+        env: { D: disk },
+      });
+      const args = ["--result-file", `${disk}/r.json`, "--log", "off", "--", "sh", "-c", "exit 6"];
+      const ended = await scene.run(args);
+      expect(ended.code).toBe(6);
+      expect(ended.stderr).toContain("ENOSPC");
+      expect(readFileSync(`${disk}/r.json`, "utf8")).toBe("old");
+      expect(readdirSync(disk).sort()).toEqual(["fill", "r.json"]);
+    } finally {
+      await scene.startProgram(["umount", disk]).ended;
+    }
+  },
+);
