@@ -1,10 +1,9 @@
 /**
- * Wrong command lines: 64, one sentence that says what was found and expected, a hint that works when it is pasted; nothing
- * started, nothing written.
+ * Wrong command lines: 64, one sentence that says what was found and expected, a hint that works
+ * when it is pasted; nothing started, nothing written.
  */
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
-import { dirname } from "node:path";
 import { openScene, RELEASE } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
@@ -112,7 +111,7 @@ function expectNothingWritten(words: readonly string[]): void {
   expect([words, ...found]).toEqual([words, false, false, []]);
 }
 
-test("every wrong line gives 64, one sentence, one hint; starts nothing and writes nothing", async () => {
+test("every wrong line gives 64, a sentence and a hint, and starts nothing", async () => {
   for (const { words, env, says } of WRONG) {
     const ended = await start(words, env).ended;
     expect([words, ended.code, ended.stdout.length]).toEqual([words, 64, 0]);
@@ -136,9 +135,11 @@ test("the result file of a wrong line is neither written nor replaced", async ()
   expect(existsSync(scene.path("new.json"))).toBe(false);
 });
 
-test("every hint works when it is pasted into a shell: it runs the command or shows help", async () => {
+test("every hint works when it is pasted: it runs the command or shows help", async () => {
   // Pasted hints say `watchdog`, so a directory with that name in it is put in front of PATH.
   const bin = scene.path("bin");
+  const pasting = scene.path("pasting");
+  mkdirSync(pasting);
   mkdirSync(bin, { recursive: true });
   await Bun.write(`${bin}/watchdog`, `#!/bin/sh\nexec "${RELEASE}" "$@"\n`);
   await scene.startProgram(["chmod", "755", `${bin}/watchdog`]).ended;
@@ -161,7 +162,7 @@ test("every hint works when it is pasted into a shell: it runs the command or sh
   };
   for (const line of pasted.keys()) {
     const safe = line.replaceAll("/var/lib/watchdog", scene.path("hint-state"));
-    const ended = await scene.startProgram(["sh", "-c", safe], { cwd: work, env: paths }).ended;
+    const ended = await scene.startProgram(["sh", "-c", safe], { cwd: pasting, env: paths }).ended;
     const isHelp = /help|--version/.test(line);
     expect([line, ended.code, ended.stderr]).toEqual([line, 0, ""]);
     if (isHelp) expect([line, ended.stdout.length > 10]).toEqual([line, true]);
@@ -171,11 +172,12 @@ test("every hint works when it is pasted into a shell: it runs the command or sh
 }, 120_000);
 
 test("options of the command are the command's, whatever they look like", async () => {
+  const env = { WATCHDOG_STATE_DIR: scene.path("other-state") };
   for (const words of [
     ["run", "--log", "off", "echo", "--timeout", "5x", "--help", "--"],
     ["run", "--log", "off", "--", "echo", "--timeout", "5x", "--help", "--"],
   ]) {
-    const ended = await scene.startProgram([RELEASE, ...words], { cwd: dirname(work) }).ended;
+    const ended = await scene.startProgram([RELEASE, ...words], { cwd: work, env }).ended;
     expect([ended.code, ended.stdout.toString()]).toEqual([0, "--timeout 5x --help --\n"]);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * The environment and the arguments of the command: the caller's bytes, in their order, also those that are no text; and
- * what watchdog itself does with nothing in it.
+ * The environment and the arguments of the command: the caller's bytes, in their order, also those
+ * that are no text; and what watchdog itself does with nothing in it.
  */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -32,7 +32,7 @@ async function seenBy(entries: readonly string[], options = ["--log", "off"]): P
 
 const STATE = `WATCHDOG_STATE_DIR=${scene.stateDirectory}`;
 
-test("environment entries arrive byte by byte and in order, also those that no text could hold", async () => {
+test("entries arrive byte by byte and in order, also those that are no text", async () => {
   const entries = [
     entry("PLAIN=1"),
     entry("BAD_VALUE=a", ODD, "b"),
@@ -80,19 +80,15 @@ test("the four variables of the run are added, each once, and no other", async (
   expect(seen.filter((line) => !isOwn(line))).toEqual([scene.cookieEntry]);
 });
 
-test("variables that stand for options work, and are taken away: a nested watchdog starts fresh", async () => {
+test("variables of options work, and are taken away from the command", async () => {
   const options = {
-    ...{
-      WATCHDOG_TIMEOUT: "1h",
-      WATCHDOG_LOG: "off",
-      WATCHDOG_NAME: "outer",
-      WATCHDOG_KILL_AFTER: "3",
-    },
-    ...{
-      WATCHDOG_RESULT_FILE: scene.path("result.json"),
-      WATCHDOG_QUIET: "off",
-      WATCHDOG_VERBOSE: "",
-    },
+    WATCHDOG_TIMEOUT: "1h",
+    WATCHDOG_LOG: "off",
+    WATCHDOG_NAME: "outer",
+    WATCHDOG_KILL_AFTER: "3",
+    WATCHDOG_RESULT_FILE: scene.path("result.json"),
+    WATCHDOG_QUIET: "off",
+    WATCHDOG_VERBOSE: "",
   };
   const ended = await scene.run(["--", "env"], { env: options });
   const lines = ended.stdout.toString().split("\n");
@@ -161,7 +157,7 @@ test("A-81: a directory and a name that are not ASCII work under LC_ALL=C", asyn
   expect(scene.readRecord("snow")).toMatchObject({ job: "nächt☃", cwd: directory });
 });
 
-test("A-79: with nothing in the environment but a state directory, only documented variables appear", async () => {
+test("A-79: an empty environment gains the documented variables only", async () => {
   const state = scene.path("bare-state");
   const wrapped = [RELEASE, "run", "--state-dir", state, "--", "/usr/bin/env"];
   const ended = await runPrepared(scene, { environment: [base64(scene.cookieEntry)] }, wrapped);

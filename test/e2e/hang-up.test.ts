@@ -1,6 +1,6 @@
 /**
- * A terminal that goes away under a running job, and HUP where no terminal went away: `nohup`, a daemon told to read its
- * configuration again.
+ * A terminal that goes away under a running job, and HUP where no terminal went away: `nohup`, a
+ * daemon told to read its configuration again.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { findCommands, KEY, openShell, openTerminal } from "../support/terminal.
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
-const NOTER = join(FIXTURES, "notes-signals.py");
+const NOTER = join(FIXTURES, "notes-hang-ups.py");
 const LIMIT_MS = 60_000;
 const HANG_UP = { outcome: "stopped", because: "hung-up", status_of: "command" };
 
@@ -66,7 +66,8 @@ describe("A-95: the terminal is closed under a running job", () => {
     "what ignores both is killed after --kill-after, also in another session",
     async () => {
       const file = scene.path("killed");
-      const script = `setsid sh -c "trap \\"\\" HUP TERM; sleep 96301" & exec python3 ${NOTER} ${file} deaf`;
+      const other = `setsid sh -c "trap \\"\\" HUP TERM; sleep 96301"`;
+      const script = `${other} & exec python3 ${NOTER} ${file} deaf`;
       const line = commandLine("killed", "--kill-after", "1s", "--", "sh", "-c", `'${script}'`);
       const terminal = openTerminal(scene, ["sh", "-c", line]);
       await waitForNote(file, "begun");
@@ -166,7 +167,8 @@ describe("HUP while nothing has gone away", () => {
     "A-94: nohup is respected, by watchdog and for the command",
     async () => {
       const file = scene.path("nohup");
-      const script = `trap 'echo hup >>${file}' HUP; echo begun >>${file}; sleep 2; echo fin >>${file}; exit 3`;
+      const notes = `echo begun >>${file}; sleep 2; echo fin >>${file}`;
+      const script = `trap 'echo hup >>${file}' HUP; ${notes}; exit 3`;
       const run = scene.startProgram(
         ["sh", "-c", `trap "" HUP; exec "$W" run -- sh -c '${script.replaceAll("'", "'\\''")}'`],
         {
@@ -186,7 +188,8 @@ describe("HUP while nothing has gone away", () => {
     "A-94: a job under nohup outlives its terminal",
     async () => {
       const file = scene.path("nohup-terminal");
-      const script = `'echo begun >>${file}; while [ ! -e ${file}.end ]; do sleep 0.1; done; echo fin >>${file}'`;
+      const wait = `until [ -e ${file}.end ]; do sleep 0.1; done`;
+      const script = `'echo begun >>${file}; ${wait}; echo fin >>${file}'`;
       const line = commandLine("nohup", "--", "sh", "-c", script).slice(5);
       const shell = await openShell(scene);
       shell.begin(`nohup ${line} >/dev/null 2>&1 &`);

@@ -50,10 +50,13 @@ for (const [title, limits, status] of [
       const tail = `tail -n +1 -s 0.0${marker} -f ${file}`;
       const script = `${tail} & exec ${run.join(" ")}`;
       // The tail holds the pipes, so the end of the run is not the end of its output.
-      const outer = scene.startProgram(["sh", "-c", `(${script}); echo "status $?" >${file}.status`], {
-        stdout: "ignore",
-        stderr: "ignore",
-      });
+      const outer = scene.startProgram(
+        ["sh", "-c", `(${script}); echo "status $?" >${file}.status`],
+        {
+          stdout: "ignore",
+          stderr: "ignore",
+        },
+      );
       expect(await waitForText(`${file}.status`)).toBe(`status ${status}\n`);
       await outer.ended;
       const tails = findByCommand(scene, tail);

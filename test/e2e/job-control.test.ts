@@ -1,11 +1,11 @@
 /**
- * Stopping and continuing at a real terminal: Ctrl-Z, `fg`, `bg`, and jobs of the background that want the terminal. Each
- * dialogue is held without watchdog too, and must go the same way.
+ * Stopping and continuing at a real terminal: Ctrl-Z, `fg`, `bg`, and jobs of the background that
+ * want the terminal. Each dialogue is held without watchdog too, and must go the same way.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FIXTURES, openScene } from "../support/scene.ts";
+import { FIXTURES, openScene, ROUNDS } from "../support/scene.ts";
 import { findCommands, KEY, openShell, type Shell } from "../support/terminal.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -148,6 +148,24 @@ describe("A-18: Ctrl-Z", () => {
       });
       expect(findCommands(scene, "sleep 96203")).toEqual([]);
       expect(findCommands(scene, "sleep 96204")).toEqual([]);
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "loses none of many, one right after the other",
+    async () => {
+      const shell = await openShell(scene);
+      shell.begin("$W run sleep 96207");
+      for (let round = 0; round < ROUNDS; round += 1) {
+        await waitForState("sleep 96207", /S/);
+        await suspend(shell);
+        shell.begin("fg");
+        await shell.see(/\$W run sleep 96207\n/);
+      }
+      await waitForState("sleep 96207", /S/);
+      shell.type(KEY.interrupt);
+      expect((await shell.prompt()).status).toBe(130);
     },
     LIMIT_MS,
   );

@@ -1,6 +1,6 @@
 /**
- * The kept log: what is in it, how large it may get, who may read it, what becomes of it when watchdog is killed or the disk
- * is full.
+ * The kept log: what is in it, how large it may get, who may read it, what becomes of it when
+ * watchdog is killed or the disk is full.
  */
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -32,7 +32,7 @@ function listLogs(state: string): string[] {
   return listFiles(join(state, "logs"));
 }
 
-test("the log holds the output of both streams byte by byte, and lies where the record says", async () => {
+test("the log holds both streams byte by byte, where the record says", async () => {
   const state = freshState();
   const bytes = Buffer.from([0, 0xff, 0xfe, 0x61, 0x0a, 0x80]);
   await Bun.write(scene.path("bytes"), bytes);
@@ -41,15 +41,19 @@ test("the log holds the output of both streams byte by byte, and lies where the 
   const record = scene.readRecord();
   expect(record.log).toEqual({
     path: join(state, "logs", "keeper", `${record.run_id}.log`),
-    ...{ kept_bytes: 10, omitted_bytes: 0, dropped_bytes: 0, because: null },
+    kept_bytes: 10,
+    omitted_bytes: 0,
+    dropped_bytes: 0,
+    because: null,
   });
   const kept = readFileSync(record.log.path);
-  expect([...kept].sort()).toEqual([...Buffer.concat([bytes, Buffer.from("err\n")])].sort());
+  expect([...kept].sort()).toEqual([...bytes, ...Buffer.from("err\n")].sort());
   expect(listLogs(state)).toEqual([record.log.path]);
 });
 
 test("one file for both streams keeps their order, over 10,000 lines", async () => {
-  const script = `"$W" run --log on --result-file "$R" -- "$PYTHON" "$F/alternates-streams.py" 10000 >"$R.out" 2>&1`;
+  const script = `"$W" run --log on --result-file "$R" -- \\
+    "$PYTHON" "$F/alternates-streams.py" 10000 >"$R.out" 2>&1`;
   await runShell(scene, script, { env: { R: scene.path("result.json"), F: FIXTURES, PYTHON } });
   const expected = Array.from({ length: 10_000 }, (_, index) => `${index}\n`).join("");
   expect(readFileSync(scene.readRecord().log.path, "utf8")).toBe(expected);
@@ -79,7 +83,7 @@ test("empty output keeps no log, and the record says that there is none", async 
   expect(scene.readRecord().log?.path ?? null).toBe(null);
 });
 
-test("a log longer than --log-max keeps its beginning and its end, and says what is missing", async () => {
+test("a log beyond --log-max keeps beginning and end, and says what is missing", async () => {
   const state = freshState();
   const args = ["--state-dir", state, "--log", "on", "--log-max", "64KiB", ...scene.recordTo()];
   const ended = await scene.run([...args, "--", "seq", "-f", "%09g", "1", "200000"]);
@@ -131,7 +135,9 @@ test("directories are 0700 and files 0600 whatever the umask", async () => {
     const [file = ""] = listLogs(state);
     const mode = (path: string): string => (statSync(path).mode & 0o7777).toString(8);
     expect([mode(state), mode(join(state, "logs")), mode(join(file, ".."))]).toEqual([
-      ...["700", "700", "700"],
+      "700",
+      "700",
+      "700",
     ]);
     expect(mode(file)).toBe("600");
   }

@@ -62,7 +62,15 @@ test(
     // $PPID is the inner run: it is stopped from below and can pass nothing on.
     const script = `trap "" TERM; echo ready >${ready}; kill -STOP $PPID; exec sleep 96097`;
     const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1500ms", "--kill-after", "1s", ...scene.recordTo("stopped")],
+      ...[
+        "--log",
+        "off",
+        "--timeout",
+        "1500ms",
+        "--kill-after",
+        "1s",
+        ...scene.recordTo("stopped"),
+      ],
       ...["--", ...INNER, "--", "sh", "-c", script],
     ]);
     expect(await waitForText(ready)).toBe("ready\n");
@@ -79,7 +87,15 @@ test(
     const pidFile = scene.path("killed.pid");
     const inner = [...INNER, "--", "sh", "-c", `'echo $PPID >${pidFile}; exec sleep 96098'`];
     const run = scene.start([
-      ...["--log", "off", ...scene.recordTo("killed"), "--", "sh", "-c", `${inner.join(" ")}; exit 8`],
+      ...[
+        "--log",
+        "off",
+        ...scene.recordTo("killed"),
+        "--",
+        "sh",
+        "-c",
+        `${inner.join(" ")}; exit 8`,
+      ],
     ]);
     process.kill(Number(await waitForText(pidFile)), "SIGKILL");
     const ended = await run.ended;
@@ -103,9 +119,11 @@ test(
     run.kill("SIGTERM");
     const ended = await run.ended;
     expect(ended.status).toBe(5);
-    expect(readLines(heard).filter((line) => line.endsWith("TERM")).sort()).toEqual([
-      ...["child TERM", "main TERM"],
-    ]);
+    expect(
+      readLines(heard)
+        .filter((line) => line.endsWith("TERM"))
+        .sort(),
+    ).toEqual([...["child TERM", "main TERM"]]);
     expect(scene.readRecord("once")["signals"]).toMatchObject([
       { signal: "TERM", to: "tree", count: 1, why: "forwarded" },
     ]);

@@ -1,6 +1,6 @@
 /**
- * watchdog as the first process of a pid namespace, as in a container: every orphan is its child, and no signal has a
- * default action for it.
+ * watchdog as the first process of a pid namespace, as in a container: every orphan is its child,
+ * and no signal has a default action for it.
  */
 import { describe, expect } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
@@ -53,7 +53,7 @@ describe("A-97: as process 1", () => {
       expect(ended.stdout.toString()).toBe("1\n");
       expect(ended.status).toBe(7);
       expect(ended.stderr).toMatch(
-        /^watchdog: ended 1 process left by the command: \d+ sleep 96401; hint: --leftovers leave\n$/,
+        /^watchdog: ended 1 process left by the command: \d+ sleep 96401; hint: [^\n]+\n$/,
       );
       expect(scene.readRecord(`orphans-${log}`)).toMatchObject({
         pid: 1,
@@ -117,7 +117,8 @@ describe("A-97: as process 1", () => {
     "asks what is left before it ends, though the kernel would kill it without a word",
     async () => {
       const file = scene.path("asked");
-      const child = `trap "echo asked >${file}; exit" TERM; echo ready >${file}.ready; while :; do sleep 0.05; done`;
+      const trap = `trap "echo asked >${file}; exit" TERM`;
+      const child = `${trap}; echo ready >${file}.ready; while :; do sleep 0.05; done`;
       const script = `setsid sh -c '${child}' & until [ -e ${file}.ready ]; do sleep 0.02; done`;
       const ended = await startAsProcessOne(["--log", "off", "--", "sh", "-c", script]).ended;
       expect(ended.status).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * `--quiet`: nothing on success, everything on failure, in the order in which it was printed, and nothing of it lost when
- * there is no place to hold it back.
+ * `--quiet`: nothing on success, everything on failure, in the order in which it was printed, and
+ * nothing of it lost when there is no place to hold it back.
  */
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
@@ -32,7 +32,9 @@ test("a run that fails prints everything, each stream where it belongs", async (
       const script = `echo out; echo err >&2; ${end}`;
       const ended = await scene.run(["--quiet", "--log", mode, "--", "sh", "-c", script]);
       expect([ended.status, ended.stdout.toString(), ended.stderr]).toEqual([
-        ...[end === "exit 3" ? 3 : 137, "out\n", "err\n"],
+        end === "exit 3" ? 3 : 137,
+        "out\n",
+        "err\n",
       ]);
     }
   }
@@ -40,7 +42,13 @@ test("a run that fails prints everything, each stream where it belongs", async (
 
 test("a code of --success-exit-codes is a success, and prints nothing", async () => {
   const ended = await scene.run([
-    ...["--quiet", "--success-exit-codes", "24", "--", "sh", "-c", "echo out; exit 24"],
+    "--quiet",
+    "--success-exit-codes",
+    "24",
+    "--",
+    "sh",
+    "-c",
+    "echo out; exit 24",
   ]);
   expect([ended.code, ended.stdout.toString(), ended.stderr]).toEqual([24, "", ""]);
 });
@@ -59,12 +67,14 @@ test("leftovers of a run that succeeds are ended without a word", async () => {
 }, 20_000);
 
 test("nothing is printed before the end, and then all of it in the common order", async () => {
-  const script = `"$W" run --quiet -- sh -c '"$1" "$0" 10000; exit 3' "$F/alternates-streams.py" "$PYTHON" >"$R" 2>&1`;
+  const script = `"$W" run --quiet -- \\
+    sh -c '"$1" "$0" 10000; exit 3' "$F/alternates-streams.py" "$PYTHON" >"$R" 2>&1`;
   await runShell(scene, script, { env: { F: FIXTURES, R: scene.path("both"), PYTHON } });
   const expected = Array.from({ length: 10_000 }, (_, index) => `${index}\n`).join("");
   expect(readFileSync(scene.path("both"), "utf8")).toBe(expected);
   await scene.startProgram(["mkfifo", scene.path("gate")]).ended;
-  const waiting = `"$W" run --quiet -- sh -c 'echo early; echo ready >"$1"; read -r line <"$0"; exit 3' "$G" "$G.ready" >"$R"`;
+  const waiting = `"$W" run --quiet -- \\
+    sh -c 'echo early; echo ready >"$1"; read -r line <"$0"; exit 3' "$G" "$G.ready" >"$R"`;
   const running = scene.startProgram(["sh", "-c", waiting], {
     env: { W: RELEASE, G: scene.path("gate"), R: scene.path("early") },
   });
@@ -85,7 +95,7 @@ test("a hundred megabytes of a run that fails arrive whole", async () => {
   expect(arrived).toBe(expected);
 }, 60_000);
 
-test("a success after which the reader is gone is still a success, and a failure ends by SIGPIPE or its own status", async () => {
+test("a success whose reader is gone is still a success", async () => {
   const script = `"$W" run --quiet -- sh -c 'echo x; exit 0' | true; echo "\${PIPESTATUS[0]}"`;
   const env = { W: RELEASE };
   const ended = await scene.startProgram(["bash", "-c", script], { env }).ended;
@@ -96,8 +106,16 @@ test("the spool of a quiet run leaves no file behind, also when watchdog is kill
   const state = scene.path("spool-state");
   const before = new Set(readdirSync("/tmp"));
   const started = scene.start([
-    ...["--quiet", "--log", "off", "--state-dir", state, "--"],
-    ...["sh", "-c", 'echo secret; echo ready >"$0"; sleep 91063', scene.path("spool-ready")],
+    "--quiet",
+    "--log",
+    "off",
+    "--state-dir",
+    state,
+    "--",
+    "sh",
+    "-c",
+    'echo secret; echo ready >"$0"; sleep 91063',
+    scene.path("spool-ready"),
   ]);
   await waitFor(() => Bun.file(scene.path("spool-ready")).size > 0, "the command to have printed");
   started.kill("SIGKILL");

@@ -1,5 +1,6 @@
 /**
- * `--result-file`: running, then ended; whole at every moment; and a file that cannot be written never stops the run.
+ * `--result-file`: running, then ended; whole at every moment; and a file that cannot be written
+ * never stops the run.
  */
 import { expect, test } from "bun:test";
 import {
@@ -19,20 +20,34 @@ const scene = openScene(import.meta.file);
 const D = scene.directory;
 
 const KEYS = [
-  ...[
-    "format",
-    "run_id",
-    "job",
-    "state",
-    "outcome",
-    "because",
-    "exit_status",
-    "status_of",
-    "exit_code",
-  ],
-  ...["signal", "command", "cwd", "pid", "child_pid", "started_at", "ended_at", "duration_ms"],
-  ...["suspended_ms", "limits", "signals", "leftovers", "kept", "left_alone", "unsignalable"],
-  ...["output", "log", "degraded", "watchdog"],
+  "format",
+  "run_id",
+  "job",
+  "state",
+  "outcome",
+  "because",
+  "exit_status",
+  "status_of",
+  "exit_code",
+  "signal",
+  "command",
+  "cwd",
+  "pid",
+  "child_pid",
+  "started_at",
+  "ended_at",
+  "duration_ms",
+  "suspended_ms",
+  "limits",
+  "signals",
+  "leftovers",
+  "kept",
+  "left_alone",
+  "unsignalable",
+  "output",
+  "log",
+  "degraded",
+  "watchdog",
 ];
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   limits: ["timeout_ms", "idle_timeout_ms", "not_after"],
@@ -40,7 +55,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   watchdog: ["version", "commit"],
 };
 
-function expectKeys(record: Record<string, any>): void {
+function expectKeys(record: ReturnType<typeof scene.readRecord>): void {
   expect(Object.keys(record)).toEqual(KEYS);
   for (const [key, parts] of Object.entries(PARTS))
     expect(Object.keys(record[key])).toEqual([...parts]);
@@ -74,10 +89,26 @@ test("while the command runs the record says so, and at the end how it went", as
   );
   expectKeys(running);
   expect(running).toMatchObject({
-    ...{ format: 1, job: "n", state: "running", outcome: null, because: null, exit_status: null },
-    ...{ status_of: null, exit_code: null, signal: null, ended_at: null, duration_ms: null },
-    ...{ pid: started.pid, cwd: process.cwd(), log: null, degraded: [] },
-    limits: { timeout_ms: 3_600_000, idle_timeout_ms: null, not_after: "06:00:00" },
+    format: 1,
+    job: "n",
+    state: "running",
+    outcome: null,
+    because: null,
+    exit_status: null,
+    status_of: null,
+    exit_code: null,
+    signal: null,
+    ended_at: null,
+    duration_ms: null,
+    pid: started.pid,
+    cwd: process.cwd(),
+    log: null,
+    degraded: [],
+    limits: {
+      timeout_ms: 36e5,
+      idle_timeout_ms: null,
+      not_after: "06:00:00",
+    },
     command: ["sh", "-c", 'read -r line <"$0"; echo out; exit 5', gate],
   });
   await Bun.write(gate, "go\n");
@@ -85,17 +116,31 @@ test("while the command runs the record says so, and at the end how it went", as
   const ended = scene.readRecord();
   expectKeys(ended);
   expect(ended).toMatchObject({
-    ...{ run_id: running.run_id, started_at: running.started_at, pid: started.pid },
-    ...{
-      state: "ended",
-      outcome: "failed",
-      because: "exited",
-      exit_status: 5,
-      status_of: "command",
+    run_id: running.run_id,
+    started_at: running.started_at,
+    pid: started.pid,
+    state: "ended",
+    outcome: "failed",
+    because: "exited",
+    exit_status: 5,
+    status_of: "command",
+    exit_code: 5,
+    signal: null,
+    suspended_ms: 0,
+    signals: [],
+    leftovers: [],
+    kept: [],
+    output: {
+      stdout_bytes: 4,
+      stderr_bytes: 0,
+      is_copied: true,
     },
-    ...{ exit_code: 5, signal: null, suspended_ms: 0, signals: [], leftovers: [], kept: [] },
-    output: { stdout_bytes: 4, stderr_bytes: 0, is_copied: true },
-    log: { kept_bytes: 4, omitted_bytes: 0, dropped_bytes: 0, because: null },
+    log: {
+      kept_bytes: 4,
+      omitted_bytes: 0,
+      dropped_bytes: 0,
+      because: null,
+    },
   });
   expect(ended.child_pid).toBeGreaterThan(1);
   expect(Date.parse(ended.ended_at)).toBeGreaterThanOrEqual(Date.parse(ended.started_at));
@@ -105,17 +150,18 @@ test("while the command runs the record says so, and at the end how it went", as
 
 test("a reader in a loop sees a whole record at every moment", async () => {
   const path = scene.path("looped.json");
-  const script = `i=0; while [ $i -lt 60 ]; do "$W" run --log off --result-file "$P" -- true; i=$((i+1)); done`;
+  const script = `i=0; while [ $i -lt 60 ]; do "$W" run --log off --result-file "$P" -- true
+    i=$((i+1)); done`;
   const writing = runShell(scene, script, { env: { P: path } });
-  let isOver = false;
-  void writing.then(() => (isOver = true));
+  const progress = { isOver: false };
+  void writing.then(() => (progress.isOver = true));
   const states = new Set<string>();
   let reads = 0;
-  while (!isOver) {
+  while (!progress.isOver) {
     await Bun.sleep(0);
     if (!existsSync(path)) continue;
     const text = readFileSync(path, "utf8");
-    expect(text).toEndWith("}\n");
+    if (!text.endsWith("}\n")) throw new Error(`found a part of a record: ${text}`);
     states.add(JSON.parse(text).state);
     reads += 1;
   }
@@ -202,10 +248,13 @@ test("it stays `running` when watchdog was killed, and is the next run's to repl
     () => existsSync(scene.path("killed.json")) && scene.findProcesses().length === 2,
     "both",
   );
+  const pids = scene.findProcesses();
+  // watchdog first: it would write the end of a command that it has seen die.
   started.kill("SIGKILL");
+  await waitFor(() => scene.findProcesses().length === 1, "the end of watchdog");
+  for (const pid of pids.filter((one) => one !== started.pid)) process.kill(pid, "SIGKILL");
   await started.ended;
   expect(scene.readRecord("killed").state).toBe("running");
-  for (const pid of scene.findProcesses()) process.kill(pid, "SIGKILL");
   await scene.run([...scene.recordTo("killed"), "--log", "off", "--", "true"]);
   expect(scene.readRecord("killed").state).toBe("ended");
 }, 20_000);

@@ -1,9 +1,9 @@
 /**
- * "Not quite transparent": what the command sees otherwise than without watchdog, each line of the README's table as it is
- * documented there. A difference that is not here is a fault.
+ * "Not quite transparent": what the command sees otherwise than without watchdog, each line of the
+ * README's table as it is documented there. A difference that is not here is a fault.
  */
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { PYTHON, runBoth, runPrepared, runShell, waitForEach } from "../support/outside.ts";
 import { FIXTURES, openScene, RELEASE } from "../support/scene.ts";
 
@@ -15,7 +15,7 @@ const lineOf = (text: Buffer, key: string): string | undefined =>
     .split("\n")
     .find((line) => line.startsWith(key));
 
-test("exec'ed in place of a shell, the soft limit of open files is that of the shell's parent", async () => {
+test("exec'ed by a shell, the soft limit of open files is that of its parent", async () => {
   const limits = { NOFILE: [177, 1_999] } as const;
   const raised = { NOFILE: [99, 1_999] } as const;
   const pair = await runBoth(scene, { limits, raise_limits: raised }, [
@@ -85,7 +85,8 @@ test("the core file is the command's alone, and the bit in the status is gone", 
   const directory = scene.path("cores");
   mkdirSync(directory);
   const die = "cd '" + directory + "'; ulimit -c unlimited; kill -ABRT $$";
-  const wrapped = `ulimit -c unlimited; exec "${RELEASE}" run --log off -- /bin/sh -c "${die.replaceAll("$", "\\$")}"`;
+  const inner = die.replaceAll("$", "\\$");
+  const wrapped = `ulimit -c unlimited; exec "${RELEASE}" run --log off -- /bin/sh -c "${inner}"`;
   const [plain, ours] = await waitForEach(scene, [
     ["/bin/sh", "-c", die],
     ["/bin/sh", "-c", wrapped],
@@ -101,7 +102,7 @@ test("SIGPIPE and SIGXFSZ are at their default, also where the caller ignored th
   expect(lineOf(pair.with.stdout, "SigIgn")).toBe("SigIgn:\t0000000000000000");
 });
 
-test("SIGCHLD is at its default, also where the caller ignored it, and the status is right", async () => {
+test("SIGCHLD is at its default, also where the caller ignored it", async () => {
   const pair = await runBoth(scene, { ignore: [17] }, ["/bin/cat", "/proc/self/status"]);
   expect(lineOf(pair.without.stdout, "SigIgn")).toBe("SigIgn:\t0000000000010000");
   expect(lineOf(pair.with.stdout, "SigIgn")).toBe("SigIgn:\t0000000000000000");
@@ -118,7 +119,7 @@ test("A-34: in a directory that was deleted nothing is started", async () => {
   expect(existsSync(scene.path("started"))).toBe(false);
 });
 
-test("descriptors 1 and 2 are pipes while they are copied, and the caller's own with --log off", async () => {
+test("descriptors 1 and 2 are pipes while copied, the caller's own if not", async () => {
   const script = "readlink /proc/$$/fd/1 /proc/$$/fd/2";
   const target = scene.path("target");
   const look = async (mode: string): Promise<string[]> => {
@@ -134,7 +135,7 @@ test("descriptors 1 and 2 are pipes while they are copied, and the caller's own 
   }
 });
 
-test("without a terminal the command has a process group of its own, in the same session", async () => {
+test("without a terminal the command has a process group of its own", async () => {
   const pair = await runBoth(scene, { fresh_session: true }, ["/bin/cat", "/proc/self/stat"]);
   const ids = (text: Buffer): number[] => {
     const [pid, rest] = [text.toString().split(" ")[0], text.toString().split(") ")[1]];
@@ -176,7 +177,8 @@ test("LISTEN_PID and LISTEN_FDS are taken away, because they name another proces
 test("a directory that cannot be entered by name any more does not matter", async () => {
   const inner = scene.path("moved");
   mkdirSync(inner);
-  const script = `cd "$D/moved" && mv "$D/moved" "$D/elsewhere" && "$W" run --log off -- /bin/pwd -P`;
+  const script = `cd "$D/moved" && mv "$D/moved" "$D/elsewhere" &&
+    "$W" run --log off -- /bin/pwd -P`;
   const ended = await runShell(scene, script, { env: { D: scene.directory } });
   expect([ended.stdout.toString(), ended.stderr]).toEqual([`${scene.path("elsewhere")}\n`, ""]);
 });

@@ -1,6 +1,7 @@
 /**
- * What the command finds of itself in /proc: the same as without watchdog. The command is `cat`, which changes nothing of
- * its own, and every line is compared; the few that name this very process are in a list with the reason.
+ * What the command finds of itself in /proc: the same as without watchdog. The command is `cat`,
+ * which changes nothing of its own, and every line is compared; the few that name this very process
+ * are in a list with the reason.
  */
 import { expect, test } from "bun:test";
 import { realpathSync } from "node:fs";
@@ -9,14 +10,22 @@ import { openScene, RELEASE, rootTest } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
 
-/** Numbers of this very process, or of the moment: different in any two runs of the same program. */
+/**
+ * Numbers of this very process, or of the moment: different in any two runs of the same program.
+ */
 const OF_THE_MOMENT =
-  /^(FDSize|Tgid|Ngid|Pid|PPid|NStgid|NSpid|NSpgid|NSsid|SigQ|Vm\w+|Rss\w+|\w*_?ctxt_switches|HugetlbPages):/;
+  /^(FDSize|[NPT]\w*[pgt]?id|NSsid|SigQ|Vm\w+|Rss\w+|\w*_?ctxt_switches|HugetlbPages):/;
 const STATUS = "/proc/self/status";
 const OTHER_FILES = [
-  ...["/proc/self/limits", "/proc/self/oom_score_adj", "/proc/self/coredump_filter"],
-  ...["/proc/self/personality", "/proc/self/cgroup", "/proc/self/timerslack_ns"],
-  ...["/proc/self/loginuid", "/proc/self/autogroup", "/proc/self/uid_map"],
+  "/proc/self/limits",
+  "/proc/self/oom_score_adj",
+  "/proc/self/coredump_filter",
+  "/proc/self/personality",
+  "/proc/self/cgroup",
+  "/proc/self/timerslack_ns",
+  "/proc/self/loginuid",
+  "/proc/self/autogroup",
+  "/proc/self/uid_map",
 ];
 
 interface Sight {
@@ -51,7 +60,7 @@ function mask(sight: Sight, key: string): bigint {
   return BigInt(`0x${lineOf(sight, key).split("\t")[1]}`);
 }
 
-test("A-29: a fresh program has no signal blocked, ignored or caught, as without watchdog", async () => {
+test("A-29: a fresh program has no signal blocked, ignored or caught", async () => {
   const seen = await look({});
   expect(seen.with).toEqual(seen.without);
   expect(seen.with.status.length).toBeGreaterThan(25);
@@ -83,12 +92,20 @@ test("umask and nice value are the caller's", async () => {
   expect([nice(stat.without.stdout), nice(stat.with.stdout)]).toEqual(["7", "7"]);
 });
 
-test("every line of `ulimit -a` is the caller's, each set to another value than usual", async () => {
+test("every line of `ulimit -a` is the caller's, each at an unusual value", async () => {
   const limits = {
-    ...{ NOFILE: [177, 1_999], CORE: [0, 4_096], FSIZE: [1_000_000_000, 2_000_000_000] },
-    ...{ NPROC: [20_001, 20_002], STACK: [4_194_304, 67_108_864], MEMLOCK: [65_536, 131_072] },
-    ...{ CPU: [1_000, 2_000], DATA: [90_000_000_000, 91_000_000_000], SIGPENDING: [5_000, 5_001] },
-    ...{ MSGQUEUE: [81_920, 819_200], NICE: [0, 0], RTPRIO: [0, 0] },
+    NOFILE: [177, 1999],
+    CORE: [0, 4096],
+    FSIZE: [1e9, 2e9],
+    NPROC: [20001, 20002],
+    STACK: [4194304, 67108864],
+    MEMLOCK: [65536, 131072],
+    CPU: [1e3, 2e3],
+    DATA: [9e10, 91e9],
+    SIGPENDING: [5e3, 5001],
+    MSGQUEUE: [81920, 819200],
+    NICE: [0, 0],
+    RTPRIO: [0, 0],
   } as const;
   const seen = await look({ limits });
   expect(seen.with).toEqual(seen.without);
@@ -98,7 +115,7 @@ test("every line of `ulimit -a` is the caller's, each set to another value than 
   expect(pair.with.stdout.toString()).toContain("open files");
 });
 
-test("low limits of open files, 20 and 64, are the command's, and watchdog works with them", async () => {
+test("watchdog works with 20 and with 64 open files, and so does the command", async () => {
   for (const soft of [20, 64]) {
     for (const hard of [64, 4_096]) {
       const seen = await look({ limits: { NOFILE: [Math.min(soft, hard), hard] } });
@@ -164,3 +181,25 @@ test("with the output copied, the command sees the same", async () => {
   const limits = await runBoth(scene, {}, ["/bin/cat", "/proc/self/limits"], ["--log", "on"]);
   expect(limits.with.stdout.toString()).toBe(limits.without.stdout.toString());
 });
+
+test("under a terminal the command has it, in the caller's group", async () => {
+  // The second line is what `script` itself starts: that shell has the group that counts.
+  const look = `tty; test -t 0 && test -t 1 && test -t 2 && echo all three
+    stty -a; cut -d" " -f5-8 /proc/$$/stat | sed "s/^$G /same group /"`;
+  await Bun.write(scene.path("look"), look);
+  const typescript = async (prefix: string): Promise<string> => {
+    const line = `export G=$(cut -d" " -f5 /proc/$$/stat); ${prefix} sh "$L"; echo $?`;
+    const env = { L: scene.path("look"), W: RELEASE };
+    const program = ["script", "-qec", line, "/dev/null"];
+    const { stdout } = await scene.startProgram(program, { env }).ended;
+    // Each terminal has its own number, and each session too.
+    return stdout
+      .toString()
+      .replace(/pts\/\d+/, "pts/N")
+      .replace(/same group \d+ .*/, "same group");
+  };
+  const without = await typescript("");
+  expect(without).toContain("all three");
+  expect(without).toContain("same group");
+  expect(await typescript('"$W" run --')).toBe(without);
+}, 20_000);

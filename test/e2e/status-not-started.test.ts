@@ -1,6 +1,6 @@
 /**
- * Commands that cannot be started: 126 and 127 as a shell, one line that names the path and the reason, and a record that
- * says so.
+ * Commands that cannot be started: 126 and 127 as a shell, one line that names the path and the
+ * reason, and a record that says so.
  */
 import { beforeAll, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -42,10 +42,12 @@ const REFUSALS: readonly Refusal[] = [
   { word: "./bad-interpreter", status: 127, outcome: "not_found", reason: /ENOENT|no such/i },
 ];
 
-test("A-33: a command that cannot be started gives 126 or 127, as a shell, and one line", async () => {
+test("A-33: a command that cannot be started gives 126 or 127, and one line", async () => {
   for (const { word, status, outcome, reason } of REFUSALS) {
+    // A directory of PATH that may not be searched would be the reason named, as by execvp(3).
     const ended = await scene.run([...scene.recordTo(), "--log", "off", "--", word], {
       cwd: scene.directory,
+      env: { PATH: "/usr/bin:/bin" },
     });
     expect([word, ended.status]).toEqual([word, status]);
     const lines = ended.stderr.split("\n").slice(0, -1);
@@ -54,8 +56,13 @@ test("A-33: a command that cannot be started gives 126 or 127, as a shell, and o
     expect(lines.length).toBeLessThanOrEqual(2);
     expect(ended.stderr).not.toMatch(/\n\s+at /);
     expect(scene.readRecord()).toMatchObject({
-      ...{ state: "ended", outcome, status_of: "watchdog", exit_status: status },
-      ...{ exit_code: null, signal: null, child_pid: null },
+      state: "ended",
+      outcome,
+      status_of: "watchdog",
+      exit_status: status,
+      exit_code: null,
+      signal: null,
+      child_pid: null,
     });
   }
 }, 30_000);
@@ -118,8 +125,9 @@ test("an empty command word is a wrong command line, 64, and starts nothing", as
   expect(ended.stderr).toMatch(/^watchdog: error: the command is empty, found "".*\n/);
 });
 
-test("an environment that is too large with watchdog's variables gives 125 and the reason", async () => {
-  // execve(2): words and environment together may have a quarter of the stack's limit, and at least 128 KiB of it.
+test("an environment that is too large with watchdog's variables gives 125", async () => {
+  // execve(2): words and environment together may have a quarter of the stack's limit, and at least
+  // 128 KiB of it.
   const limits = { STACK: [1_048_576, 1_048_576] } as const;
   const fill = (bytes: number): string[] => {
     const entries = [scene.cookieEntry, `WATCHDOG_STATE_DIR=${scene.stateDirectory}`];
@@ -152,8 +160,9 @@ rootTest("a file without the right to execute gives 126 to root too", async () =
   expect(ended.code).toBe(126);
 });
 
-test("A-34: in a deleted directory Bun itself ends with 1, and the command is not blamed", async () => {
-  const script = `mkdir "$D/gone"; cd "$D/gone"; rmdir "$D/gone"; "$W" run -- /bin/echo hi; echo $?`;
+test("A-34: in a deleted directory Bun ends with 1, and blames no command", async () => {
+  const script = `mkdir "$D/gone"; cd "$D/gone"; rmdir "$D/gone"
+    "$W" run -- /bin/echo hi; echo $?`;
   const ended = await runShell(scene, script, { env: { D: scene.directory } });
   expect(ended.stdout.toString()).toBe("1\n");
   expect(ended.stderr).not.toContain("/bin/echo");

@@ -1,6 +1,6 @@
 /**
- * Exit statuses of `watchdog run`: every exit code and every deadly signal reaches the caller as without watchdog, and the
- * record tells apart what the number alone cannot.
+ * Exit statuses of `watchdog run`: every exit code and every deadly signal reaches the caller as
+ * without watchdog, and the record tells apart what the number alone cannot.
  */
 import { expect, test } from "bun:test";
 import { waitForEach } from "../support/outside.ts";
@@ -8,7 +8,9 @@ import { openScene, RELEASE } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
 
-/** CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG and WINCH end nothing; 32 and 33 are the C library's own. */
+/**
+ * CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG and WINCH end nothing; 32 and 33 are the C library's own.
+ */
 const ENDS_NOTHING = new Set([17, 18, 19, 20, 21, 22, 23, 28, 32, 33]);
 const DEADLY = Array.from({ length: 64 }, (_, index) => index + 1).filter(
   (signal) => !ENDS_NOTHING.has(signal),
@@ -96,7 +98,13 @@ test("A-32: the record tells an exit with 124 from a limit of watchdog's own", a
   ]);
   const limit = await scene.run([
     ...scene.recordTo("limit"),
-    ...["--log", "off", "--timeout", "200ms", "--", "sleep", "91032"],
+    "--log",
+    "off",
+    "--timeout",
+    "200ms",
+    "--",
+    "sleep",
+    "91032",
   ]);
   expect([own.status, limit.status]).toEqual([124, 124]);
   expect(scene.readRecord("own")).toMatchObject({ outcome: "failed", status_of: "command" });
@@ -123,8 +131,15 @@ test("--success-exit-codes widens what counts as ok, and leaves the number alone
     [4, "failed"],
   ] as const) {
     const ended = await scene.run([
-      ...[...scene.recordTo(), "--log", "off", "--success-exit-codes", "24,1-3"],
-      ...["--", "sh", "-c", `exit ${code}`],
+      ...scene.recordTo(),
+      "--log",
+      "off",
+      "--success-exit-codes",
+      "24,1-3",
+      "--",
+      "sh",
+      "-c",
+      `exit ${code}`,
     ]);
     expect([ended.code, ended.stderr]).toEqual([code, ""]);
     expect(scene.readRecord().outcome).toBe(outcome);
@@ -134,8 +149,17 @@ test("--success-exit-codes widens what counts as ok, and leaves the number alone
 test("A-35: a command that kills its whole process group does not kill watchdog", async () => {
   const script = "echo part; sleep 0.2; kill -9 0";
   const ended = await scene.startProgram([
-    ...["setsid", "-w", RELEASE, "run", ...scene.recordTo("group"), "--log", "on"],
-    ...["--", "sh", "-c", script],
+    "setsid",
+    "-w",
+    RELEASE,
+    "run",
+    ...scene.recordTo("group"),
+    "--log",
+    "on",
+    "--",
+    "sh",
+    "-c",
+    script,
   ]).ended;
   expect(ended.stdout.toString()).toBe("part\n");
   expect(ended.status).toBe(137);

@@ -1,6 +1,6 @@
 /**
- * Ctrl-C and Ctrl-\ at a real terminal: the kernel tells the whole foreground group, so watchdog passes neither on; what the
- * command does with them decides how the run ends.
+ * Ctrl-C and Ctrl-\ at a real terminal: the kernel tells the whole foreground group, so watchdog
+ * passes neither on; what the command does with them decides how the run ends.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";

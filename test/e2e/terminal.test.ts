@@ -1,11 +1,11 @@
 /**
- * What a command sees of its terminal below watchdog: everything that it would see alone. Both dialogues are held, and
- * compared where they can be.
+ * What a command sees of its terminal below watchdog: everything that it would see alone. Both
+ * dialogues are held, and compared where they can be.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FIXTURES, openScene } from "../support/scene.ts";
+import { FIXTURES, openScene, readCommandLine, RELEASE } from "../support/scene.ts";
 import { findCommands, KEY, openShell, openTerminal } from "../support/terminal.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -81,7 +81,8 @@ describe("A-15: reading from the terminal", () => {
     "A-19: stdin is passed on as it is, and a job that waits for it meets its limit",
     async () => {
       const pipe = scene.path("in");
-      const script = `exec 9<>${pipe}; exec "$W" run --timeout 1s --kill-after 1s -- sh -c 'cat; echo end' <&9`;
+      const run = `"$W" run --timeout 1s --kill-after 1s`;
+      const script = `exec 9<>${pipe}; exec ${run} -- sh -c 'cat; echo end' <&9`;
       await scene.startProgram(["mkfifo", pipe]).ended;
       const terminal = openTerminal(scene, ["sh", "-c", script]);
       expect(await terminal.ended).toBe(124);
@@ -171,19 +172,16 @@ describe("the terminal's settings", () => {
     "are not touched by a run of the background that ends under a full-screen program",
     async () => {
       const [go, before, after] = ["go", "before", "after"].map((name) => scene.path(name));
+      const record = scene.recordTo("behind").join(" ");
       const shell = await openShell(scene);
-      await shell.ask(
-        `$W run ${scene.recordTo("behind").join(" ")} sh -c 'until [ -e ${go} ]; do sleep 0.05; done' &`,
-      );
-      const full = `stty raw -echo -isig; stty -a >${before}; until [ -e ${after}.go ]; do sleep 0.05; done; stty -a >${after}`;
+      await shell.ask(`$W run ${record} sh -c 'until [ -e ${go} ]; do sleep 0.05; done' &`);
+      const wait = `until [ -e ${after}.go ]; do sleep 0.05; done`;
+      const full = `stty raw -echo -isig; stty -a >${before}; ${wait}; stty -a >${after}`;
       shell.begin(`sh -c '${full}'`);
       await waitFor(() => existsSync(`${before}`), "the full-screen program");
       writeFileSync(`${go}`, "");
       await waitFor(() => scene.readRecord("behind")["state"] === "ended", "the end behind it");
-      await waitFor(
-        () => findCommands(scene, `${process.env["WATCHDOG_BINARY"]} run`).length === 0,
-        "no watchdog",
-      );
+      await waitFor(() => countWatchdogs() === 0, "no watchdog");
       writeFileSync(`${after}.go`, "");
       await shell.prompt();
       const [left, found] = [before, after].map((file) => readFileSync(`${file}`, "latin1"));
@@ -226,3 +224,8 @@ describe("output through a copy to the terminal", () => {
     LIMIT_MS,
   );
 });
+
+function countWatchdogs(): number {
+  const isWatchdog = (pid: number) => readCommandLine(pid).startsWith(`${RELEASE} run`);
+  return scene.findProcesses().filter(isWatchdog).length;
+}

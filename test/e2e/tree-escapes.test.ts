@@ -8,7 +8,7 @@ import { findAnywhere, findByCommand, python, waitForText } from "../support/pro
 import { openScene } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 90_000;
 const DEEPEST = "500";
 
 interface Escape {
@@ -101,7 +101,7 @@ test(
   async () => {
     const ready = scene.path("chain.ready");
     const ended = await scene.run([
-      ...["--log", "off", "--timeout", "5s", "--kill-after", "200ms", ...scene.recordTo("chain")],
+      ...["--log", "off", "--timeout", "8s", "--kill-after", "200ms", ...scene.recordTo("chain")],
       ...["--", ...python("chains-forks.py", DEEPEST, ready)],
     ]);
     const record = scene.readRecord("chain");

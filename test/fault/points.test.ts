@@ -74,7 +74,7 @@ const ROWS: readonly Row[] = [
   { point: "log.join", args: ALL_POINTS, state: [], status: 124, says: /ended by --timeout/ },
   { point: "copy.write", args: ALL_POINTS, state: [], status: 124, says: /could not be written/ },
   { point: "copy.chunk", args: ALL_POINTS, state: [], status: 124, says: /could not be written/ },
-  { point: "spool.write", args: QUIET, state: [], status: 3, says: /^$/ },
+  { point: "spool.write", args: QUIET, state: [], status: 3, says: /held back for --quiet/ },
 ];
 
 function markerOf(run: FaultRun, row: Row, act: string): void {

@@ -1,4 +1,7 @@
-/** Every combination of the facts of an end, against the order of precedence as the README states it. */
+/**
+ * Every combination of the facts of an end, against the order of precedence as the README states
+ * it.
+ */
 import { expect, test } from "bun:test";
 import { decideOutcome, type OutcomeFacts } from "../../src/core/outcome.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Every course that a run can take, up to a length: each is judged by a table that looks at the whole history instead of a
- * state, and by what must hold whatever happens.
+ * Every course that a run can take, up to a length: each is judged by a table that looks at the
+ * whole history instead of a state, and by what must hold whatever happens.
  */
 import { describe, expect, test } from "bun:test";
 import {
@@ -63,7 +63,10 @@ const has = (history: History, kind: RunEvent["kind"]): boolean =>
 const did = (history: History, kind: RunAction["kind"]): boolean =>
   history.some((moment) => moment.actions.some((action) => action.kind === kind));
 
-/** What the world can bring about after a history; a main command ends once, a grace must have begun. */
+/**
+ * What the world can bring about after a history; a main command ends once, a grace must have
+ * begun.
+ */
 function isPossible(history: History, event: RunEvent): boolean {
   switch (event.kind) {
     case "main-ended":
@@ -84,7 +87,9 @@ function isPossible(history: History, event: RunEvent): boolean {
   }
 }
 
-/** Somebody has asked the tree to end: an INT or QUIT that was only passed on is no such request. */
+/**
+ * Somebody has asked the tree to end: an INT or QUIT that was only passed on is no such request.
+ */
 function wasAsked(history: History): boolean {
   const isAsk = (action: RunAction): boolean =>
     action.kind === "kill-tree" ||
@@ -111,40 +116,77 @@ function stopOf(history: History, policy: RunPolicy): StopRequest | undefined {
     .find((request) => request !== undefined);
 }
 
+type Received = Extract<RunEvent, { kind: "signal-received" }>;
+
+/** The command was made to end: nobody waits long for its output. */
+function isForced(history: History, policy: RunPolicy): boolean {
+  const isEnded = did(history, "kill-tree") || has(history, "limit-reached");
+  return isEnded || stopOf(history, policy) !== undefined;
+}
+
 function expected(history: History, event: RunEvent, policy: RunPolicy): RunAction[] {
   if (did(history, "finish")) return [];
-  const isDelivering = did(history, "end-output");
-  const isKilling = did(history, "kill-tree");
-  const isForced =
-    isKilling || has(history, "limit-reached") || stopOf(history, policy) !== undefined;
-  const escalate = (ms: number | undefined): RunAction[] =>
-    ms === undefined || did(history, "start-grace") ? [] : [{ kind: "start-grace", graceMs: ms }];
-  const graceMs = policy.killAfterMs ?? GRACE_MS;
+  if (did(history, "end-output")) return expectedInDelivery(history, event, policy);
   switch (event.kind) {
     case "main-ended":
       return [{ kind: "look-at-tree" }];
     case "main-stopped":
-      return policy.hasTerminal && event.signal === SIGTSTP
-        ? [{ kind: "stop-self", signal: SIGTSTP }]
-        : [];
+      return event.signal === SIGTSTP ? stopIf(policy.hasTerminal) : [];
     case "limit-reached":
-      if (has(history, "limit-reached")) return [];
-      if (isDelivering) return [{ kind: "finish" }];
-      if (isKilling) return [];
-      return [ask(policy.limitSignal, "limit", true), ...escalate(graceMs)];
+      return expectedForLimit(history, policy);
     case "grace-over":
-      return isDelivering || isKilling ? [] : [{ kind: "kill-tree", why: "grace-over" }];
+      return did(history, "kill-tree") ? [] : [{ kind: "kill-tree", why: "grace-over" }];
     case "members-left":
-      return expectedForLeft(history, policy, isForced, escalate(graceMs));
+      return expectedForLeft(history, policy);
     case "tree-empty":
-      return isDelivering ? [] : [{ kind: "end-output", isPatient: !isForced }];
-    case "tree-stuck":
-      return isDelivering ? [] : [{ kind: "end-output", isPatient: false }];
+    case "tree-stuck": {
+      const isPatient = event.kind === "tree-empty" && !isForced(history, policy);
+      return [{ kind: "end-output", isPatient }];
+    }
+    case "signal-received":
+      return expectedForSignal(history, event, policy);
+    case "output-ended":
+      throw new Error("no output ends before the tree does");
+  }
+}
+
+/** The tree is gone: only the reader of the output is waited for. */
+function expectedInDelivery(history: History, event: RunEvent, policy: RunPolicy): RunAction[] {
+  switch (event.kind) {
     case "output-ended":
       return [{ kind: "finish" }];
-    case "signal-received":
-      return expectedForSignal(history, event, policy, escalate(policy.killAfterMs));
+    case "main-ended":
+      return [{ kind: "look-at-tree" }];
+    case "limit-reached":
+      return has(history, "limit-reached") ? [] : giveUpOutput(history);
+    case "signal-received": {
+      if (event.signal === SIGTSTP && policy.hasTerminal) return expectedForSuspend(history);
+      const isStop = [SIGTERM, SIGINT, SIGQUIT, SIGHUP].includes(event.signal);
+      return isStop ? giveUpOutput(history) : [];
+    }
+    default:
+      return [];
   }
+}
+
+const stopIf = (isOurs: boolean): RunAction[] =>
+  isOurs ? [{ kind: "stop-self", signal: SIGTSTP }] : [];
+
+/** The one clock of a run, if it does not run yet. */
+function escalate(history: History, graceMs: number | undefined): RunAction[] {
+  if (graceMs === undefined || did(history, "start-grace")) return [];
+  return [{ kind: "start-grace", graceMs }];
+}
+
+function expectedForLimit(history: History, policy: RunPolicy): RunAction[] {
+  if (has(history, "limit-reached") || did(history, "kill-tree")) return [];
+  const grace = escalate(history, policy.killAfterMs ?? GRACE_MS);
+  return [ask(policy.limitSignal, "limit", true), ...grace];
+}
+
+/** Nobody takes the output: once it is given up, then the run ends without it. */
+function giveUpOutput(history: History): RunAction[] {
+  return [{ kind: did(history, "abandon-output") ? "finish" : "abandon-output" }];
 }
 
 function ask(
@@ -155,58 +197,56 @@ function ask(
   return { kind: "signal-tree", signal, why, continues };
 }
 
-function expectedForLeft(
-  history: History,
-  policy: RunPolicy,
-  isForced: boolean,
-  grace: RunAction[],
-): RunAction[] {
-  if (did(history, "note-leftovers") || did(history, "end-output")) return [];
+function expectedForLeft(history: History, policy: RunPolicy): RunAction[] {
+  if (did(history, "note-leftovers")) return [];
   const note: RunAction = { kind: "note-leftovers" };
   if (did(history, "kill-tree") || policy.leftovers === "wait") return [note];
   if (policy.leftovers === "leave" && !has(history, "limit-reached")) {
-    return [note, { kind: "end-output", isPatient: !isForced }];
+    return [note, { kind: "end-output", isPatient: !isForced(history, policy) }];
   }
+  const grace = escalate(history, policy.killAfterMs ?? GRACE_MS);
   return wasAsked(history) ? [note, ...grace] : [note, ask(SIGTERM, "leftover", true), ...grace];
 }
 
-type Received = Extract<RunEvent, { kind: "signal-received" }>;
+/** The kernel stops the group: we stop with our command, or at once when it is no more. */
+const expectedForSuspend = (history: History): RunAction[] => stopIf(has(history, "main-ended"));
 
-function expectedForSignal(
-  history: History,
-  event: Received,
-  policy: RunPolicy,
-  grace: RunAction[],
-): RunAction[] {
+function expectedForSignal(history: History, event: Received, policy: RunPolicy): RunAction[] {
   const { signal } = event;
-  const isStop = [SIGTERM, SIGINT, SIGQUIT, SIGHUP].includes(signal);
-  // The kernel stops the group. While the command lives we stop when it has; after it, at once.
-  if (signal === SIGTSTP && policy.hasTerminal) {
-    return has(history, "main-ended") ? [{ kind: "stop-self", signal }] : [];
-  }
-  if (did(history, "end-output")) return isStop ? [{ kind: "finish" }] : [];
-  const toMain: RunAction = { kind: "signal-main", signal, why: "forwarded" };
-  const kill: RunAction[] = did(history, "kill-tree")
-    ? []
-    : [{ kind: "kill-tree", why: "second-request" }];
-  const isKey = [SIGINT, SIGQUIT, SIGWINCH].includes(signal);
-  if (isKey && policy.hasTerminal) {
-    if (signal === SIGWINCH) return [];
-    if (has(history, "main-ended")) {
-      return wasAsked(history) ? kill : [ask(SIGTERM, "forwarded", false), ...grace];
-    }
-    if (signal === SIGQUIT || event.interrupt !== "ignored") return [];
-    return did(history, "tell-interrupt-ignored") ? kill : [{ kind: "tell-interrupt-ignored" }];
-  }
+  const isKey = [SIGINT, SIGQUIT, SIGWINCH, SIGTSTP].includes(signal);
+  if (isKey && policy.hasTerminal) return expectedForKey(history, event, policy);
   if (signal === SIGINT || signal === SIGQUIT) {
-    return [ask(signal, "forwarded", false), ...grace];
+    return [ask(signal, "forwarded", false), ...escalate(history, policy.killAfterMs)];
   }
-  if (signal === SIGHUP && policy.hasTerminal && event.isTerminalGone) {
-    if (stopOf(history, policy) !== undefined) return [];
-    return wasAsked(history) ? kill : [toMain, ask(SIGTERM, "hung-up", false), ...grace];
-  }
-  if (signal !== SIGTERM) return [toMain];
-  return wasAsked(history) ? kill : [ask(SIGTERM, "forwarded", false), ...grace];
+  if (signal === SIGTERM) return expectedForRequest(history, policy, "forwarded");
+  const toMain: RunAction = { kind: "signal-main", signal, why: "forwarded" };
+  if (signal !== SIGHUP || !policy.hasTerminal || !event.isTerminalGone) return [toMain];
+  if (stopOf(history, policy) !== undefined) return [];
+  const asked = expectedForRequest(history, policy, "hung-up");
+  return wasAsked(history) ? asked : [toMain, ...asked];
+}
+
+function expectedForKey(history: History, event: Received, policy: RunPolicy): RunAction[] {
+  if (event.signal === SIGTSTP) return expectedForSuspend(history);
+  if (event.signal === SIGWINCH) return [];
+  if (has(history, "main-ended")) return expectedForRequest(history, policy, "forwarded");
+  if (event.signal !== SIGINT || event.interrupt !== "ignored") return [];
+  if (!did(history, "tell-interrupt-ignored")) return [{ kind: "tell-interrupt-ignored" }];
+  return killOnce(history);
+}
+
+/** The first one asks, the next one kills, whoever asked before. */
+function expectedForRequest(
+  history: History,
+  policy: RunPolicy,
+  why: "forwarded" | "hung-up",
+): RunAction[] {
+  if (wasAsked(history)) return killOnce(history);
+  return [ask(SIGTERM, why, false), ...escalate(history, policy.killAfterMs)];
+}
+
+function killOnce(history: History): RunAction[] {
+  return did(history, "kill-tree") ? [] : [{ kind: "kill-tree", why: "second-request" }];
 }
 
 /** Visits each possible history of each policy, the shortest first on every path. */
@@ -262,7 +302,7 @@ describe(`all possible courses of up to ${DEPTH} events`, () => {
     visitAll((history) => {
       const actions = history.flatMap((moment) => moment.actions.map((action) => action.kind));
       const timesOf = (kind: RunAction["kind"]) => actions.filter((each) => each === kind).length;
-      const once = ["finish", "kill-tree", "start-grace", "end-output", "note-leftovers"] as const;
+      const once = ["finish", "kill-tree", "start-grace", "end-output", "abandon-output"] as const;
       const isOnce = once.every((kind) => timesOf(kind) <= 1);
       const isLast = timesOf("finish") === 0 || actions.at(-1) === "finish";
       const hasOutput = !has(history, "tree-empty") || timesOf("end-output") === 1;

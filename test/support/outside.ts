@@ -1,6 +1,6 @@
 /**
- * The same program with watchdog in front of it and without, and surroundings that no shell can make: how a test sees what
- * watchdog changes, which should be nothing.
+ * The same program with watchdog in front of it and without, and surroundings that no shell can
+ * make: how a test sees what watchdog changes, which should be nothing.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { type Ended, FIXTURES, RELEASE, type RunOptions, type Scene } from "./scene.ts";

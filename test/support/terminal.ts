@@ -1,10 +1,13 @@
 /**
- * A real terminal for tests: a pty that is the controlling terminal of a new session. Keys are sent as bytes, the screen is
- * everything that was ever printed, and the other side can be taken away as a lost connection does.
+ * A real terminal for tests: a pty that is the controlling terminal of a new session. Keys are sent
+ * as bytes, the screen is everything that was ever printed, and the other side can be taken away as
+ * a lost connection does.
  *
- * Refuses to know what runs in it. Always holds: waiting is for a text on the screen or for the end, never for time.
+ * Refuses to know what runs in it. Always holds: waiting is for a text on the screen or for the
+ * end, never for time.
  */
 import { afterAll } from "bun:test";
+import { constants } from "node:os";
 import { readCommandLine, RELEASE, type Scene } from "./scene.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -46,7 +49,9 @@ export interface Shell extends Terminal {
 }
 
 const WAIT = { limitMs: 20_000 };
-/** The prompt tells the status of what ran before it, and no line that a test types looks like it. */
+/**
+ * The prompt tells the status of what ran before it, and no line that a test types looks like it.
+ */
 const PROMPT = /status=(\d+)> /;
 
 export function openTerminal(
@@ -92,9 +97,11 @@ export function openTerminal(
   };
 }
 
-function signalNumber(name: string | null): number {
-  const { constants } = require("node:os") as typeof import("node:os");
-  return (constants.signals as Readonly<Record<string, number>>)[String(name)] ?? Number(name);
+const SIGNALS: Readonly<Record<string, number>> = constants.signals;
+
+/** Bun names a signal if it knows a name, and gives the number otherwise. */
+function signalNumber(signal: string | number | null): number {
+  return SIGNALS[String(signal)] ?? Number(signal);
 }
 
 /** An interactive bash with job control; `$W` is the binary under test. */

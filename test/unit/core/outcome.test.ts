@@ -1,4 +1,6 @@
-/** The table of outcomes by hand: facts on the left, the word and the way of leaving on the right. */
+/**
+ * The table of outcomes by hand: facts on the left, the word and the way of leaving on the right.
+ */
 import { describe, expect, test } from "bun:test";
 import { decideOutcome, type OutcomeFacts, outcomeOfRefusal } from "../../../src/core/outcome.ts";
 import * as signals from "../../../src/core/signals.ts";
@@ -57,16 +59,12 @@ const TABLE: readonly Row[] = [
 ];
 
 describe("the outcome", () => {
-  test.each(TABLE)("of %j is %s because %s", (facts, name, because, statusOf, leaving) => {
+  test.each(TABLE)("of %j is %s because %s", (facts, ...wanted) => {
     const outcome = decideOutcome({ ...NONE, ...facts });
     const { kind, ...rest } = outcome.leaving;
     const left = `${kind} ${Object.values(rest).join()}`;
-    expect([outcome.name, outcome.because, outcome.statusOf, left]).toEqual([
-      name,
-      because,
-      statusOf,
-      leaving,
-    ] as never);
+    const found: readonly string[] = [outcome.name, outcome.because, outcome.statusOf, left];
+    expect(found).toEqual([...wanted] as readonly string[]);
   });
 });
 

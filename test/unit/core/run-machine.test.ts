@@ -99,7 +99,8 @@ describe("a limit", () => {
   });
 
   test("cuts a delivery short that nobody takes", () => {
-    expect(play(POLICY, ended, empty, limit, delivered).told.slice(2)).toEqual([["finish"], []]);
+    const { told } = play(POLICY, ended, empty, limit, delivered);
+    expect(told.slice(2)).toEqual([["abandon-output"], ["finish"]]);
   });
 });
 
@@ -124,7 +125,7 @@ describe("a request", () => {
     expect(state.stop).toBe("interrupted");
   });
 
-  test("by Ctrl-C is the kernel's: only a command that ignores it is told about and then killed", () => {
+  test("by Ctrl-C is the kernel's: only a command that ignores it is told of and killed", () => {
     const deaf = comes(SIGINT, { interrupt: "ignored" });
     expect(play(AT_TERMINAL, comes(SIGINT), comes(SIGINT)).told).toEqual([[], []]);
     const { told, state } = play(AT_TERMINAL, deaf, deaf);
@@ -142,9 +143,10 @@ describe("a request", () => {
     expect(play(POLICY, comes(SIGHUP, { gone: true })).told).toEqual([["signal-main 1 forwarded"]]);
   });
 
-  test("while only the output is on its way ends the run", () => {
+  test("while only the output is on its way gives it up, and the second one ends the run", () => {
     for (const signal of [SIGTERM, SIGINT, SIGHUP]) {
-      expect(play(POLICY, ended, empty, comes(signal)).told.at(-1)).toEqual(["finish"]);
+      const { told } = play(POLICY, ended, empty, comes(signal), comes(signal));
+      expect(told.slice(2)).toEqual([["abandon-output"], ["finish"]]);
     }
     expect(play(POLICY, ended, empty, comes(SIGUSR1)).told.at(-1)).toEqual([]);
   });
