@@ -184,3 +184,12 @@ test("nothing is written to the working directory or the home directory", async 
   expect(existsSync(scene.path("home/.local"))).toBe(false);
   expect(readdirSync(scene.path("home"))).toEqual([]);
 });
+
+test("a megabyte of arguments arrives", async () => {
+  const words = Array.from({ length: 10 }, (_, index) => String(index).repeat(110_000));
+  const script = 'for a; do printf "%s " ${#a}; done; printf "%s" "$@" | sha256sum';
+  const plain = await scene.startProgram(["sh", "-c", script, "sh", ...words]).ended;
+  const ended = await scene.run(["--log", "off", "--", "sh", "-c", script, "sh", ...words]);
+  expect(ended.stdout.toString()).toBe(plain.stdout.toString());
+  expect(ended.stdout.toString()).toStartWith("110000 110000 ");
+});

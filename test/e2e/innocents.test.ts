@@ -44,9 +44,9 @@ for (const [title, limits, status] of [
       const work = status === 3 ? "exit 3" : `trap "" TERM; sleep ${marker}9 & sleep ${marker}9`;
       const name = `tail-${status}`;
       const run = [
-        ...[RELEASE, "run", "--log", "off", ...limits, ...scene.recordTo(name)],
-        ...["--", "sh", "-c", `'(setsid sleep ${marker}8 &); ${work}'`],
-      ];
+        [RELEASE, "run", "--log", "off", ...limits, ...scene.recordTo(name)],
+        ["--", "sh", "-c", `'(setsid sleep ${marker}8 &); ${work}'`],
+      ].flat();
       const tail = `tail -n +1 -s 0.0${marker} -f ${file}`;
       const script = `${tail} & exec ${run.join(" ")}`;
       // The tail holds the pipes, so the end of the run is not the end of its output.
@@ -110,7 +110,8 @@ test(
     const daemon = [...python("daemonizes.py", pidFile), "sleep", "87005"].join(" ");
     // The inborn child becomes a daemon while the run goes on: watchdog inherits it as subreaper.
     const inborn = `(until [ -e ${scene.path("go")} ]; do sleep 0.01; done; ${daemon})`;
-    const work = `touch ${scene.path("go")}; until [ -s ${pidFile} ]; do sleep 0.01; done; sleep 0.3`;
+    const wait = `until [ -s ${pidFile} ]; do sleep 0.01; done; sleep 0.3`;
+    const work = `touch ${scene.path("go")}; ${wait}`;
     const run = [RELEASE, "run", "--log", "off", ...scene.recordTo("adopted"), "--"].join(" ");
     const script = `${inborn} >/dev/null 2>&1 & exec ${run} sh -c '${work}; exit 2'`;
     const ended = await scene.startProgram(["sh", "-c", script]).ended;

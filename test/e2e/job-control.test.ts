@@ -152,6 +152,25 @@ describe("A-18: Ctrl-Z", () => {
     LIMIT_MS,
   );
 
+  test.each(BOTH)(
+    "%s stops nothing more when the command ignores TSTP after it was stopped once",
+    async (_, front) => {
+      const file = freshFile();
+      const shell = await openShell(scene);
+      shell.begin(`${front}${COUNTER} ${file}`);
+      await waitForMoreLines(file);
+      await suspend(shell);
+      shell.begin("fg");
+      writeFileSync(`${file}.deaf`, "");
+      await waitForMoreLines(file);
+      shell.type(KEY.suspend);
+      await waitForMoreLines(file);
+      writeFileSync(`${file}.end`, "");
+      expect((await shell.prompt()).status).toBe(5);
+    },
+    LIMIT_MS,
+  );
+
   test(
     "loses none of many, one right after the other",
     async () => {

@@ -22,7 +22,15 @@ test(
     const script = `${RELEASE} keep -- sleep 95001; setsid sleep 95002 </dev/null >/dev/null 2>&1 &
       until pgrep -fx 'sleep 95001' && pgrep -fx 'sleep 95002'; do :; done >/dev/null; exit 0`;
     const ended = await scene.run([
-      ...["--log", "off", "--name", "a07", ...scene.recordTo("a07"), "--", "sh", "-c", script],
+      "--log",
+      "off",
+      "--name",
+      "a07",
+      ...scene.recordTo("a07"),
+      "--",
+      "sh",
+      "-c",
+      script,
     ]);
     const kept = findByCommand(scene, "sleep 95001");
     const record = scene.readRecord("a07");
@@ -44,18 +52,20 @@ test(
   "a limit and its KILL go around what was kept",
   async () => {
     const script = `${RELEASE} keep -- sleep 95003; trap '' TERM; sleep 95004 & sleep 95004`;
-    const ended = await scene.run([
-      ...[
-        "--log",
-        "off",
-        "--timeout",
-        "1500ms",
-        "--kill-after",
-        "300ms",
-        ...scene.recordTo("limit"),
-      ],
-      ...["--", "sh", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        [
+          "--log",
+          "off",
+          "--timeout",
+          "1500ms",
+          "--kill-after",
+          "300ms",
+          ...scene.recordTo("limit"),
+        ],
+        ["--", "sh", "-c", script],
+      ].flat(),
+    );
     expect(ended.status).toBe(124);
     expect(findByCommand(scene, "sleep 95004")).toEqual([]);
     expect(findByCommand(scene, "sleep 95003")).toHaveLength(1);
@@ -74,17 +84,15 @@ test(
     const script = `${RELEASE} keep -- ${daemon}
       until pgrep -fx 'sleep 95005' && pgrep -fx 'sleep 95006'; do :; done >/dev/null`;
     const ended = await scene.run([
-      ...[
-        "--log",
-        "off",
-        "--kill-after",
-        "0",
-        ...scene.recordTo("daemon"),
-        "--",
-        "sh",
-        "-c",
-        script,
-      ],
+      "--log",
+      "off",
+      "--kill-after",
+      "0",
+      ...scene.recordTo("daemon"),
+      "--",
+      "sh",
+      "-c",
+      script,
     ]);
     expect(ended.status).toBe(0);
     expect(ended.stderr).toBe("");
@@ -102,9 +110,7 @@ test(
   async () => {
     const seen = scene.path("seen");
     const look = `{ env; echo "session $(ps -o sid= -p $$)"; } >${seen}; exec sleep 95007`;
-    const ended = await scene.run([
-      ...["--log", "off", "--", RELEASE, "keep", "--", "sh", "-c", look],
-    ]);
+    const ended = await scene.run(["--log", "off", "--", RELEASE, "keep", "--", "sh", "-c", look]);
     // The pipe has ended although the kept process lives: it does not hold it.
     expect(ended.status).toBe(0);
     const [pid] = await waitForCommand(scene, "sleep 95007");
@@ -124,7 +130,11 @@ test(
     const keep = [RELEASE, "keep", "--output", output, "--", "sh", "-c"];
     for (const word of ["one", "two"]) {
       const ended = await scene.run([
-        ...["--log", "off", "--", ...keep, `echo ${word}; echo ${word}-2 >&2`],
+        "--log",
+        "off",
+        "--",
+        ...keep,
+        `echo ${word}; echo ${word}-2 >&2`,
       ]);
       expect(ended.status).toBe(0);
       await waitFor(
@@ -158,7 +168,13 @@ test(
     const directory = await scene.run(["--", scene.directory], { command: "keep" });
     expect(directory.status).toBe(126);
     const inside = await scene.run([
-      ...["--log", "off", ...scene.recordTo("missing"), "--", RELEASE, "keep", "./no-such-program"],
+      "--log",
+      "off",
+      ...scene.recordTo("missing"),
+      "--",
+      RELEASE,
+      "keep",
+      "./no-such-program",
     ]);
     expect(inside.status).toBe(127);
     expect(scene.readRecord("missing")).toMatchObject({ kept: [], leftovers: [] });
@@ -171,7 +187,15 @@ test(
   async () => {
     const inner = `${RELEASE} run --log off -- ${RELEASE} keep -- sleep 95009; exit 0`;
     const ended = await scene.run([
-      ...["--log", "off", "--kill-after", "0", ...scene.recordTo("both"), "--", "sh", "-c", inner],
+      "--log",
+      "off",
+      "--kill-after",
+      "0",
+      ...scene.recordTo("both"),
+      "--",
+      "sh",
+      "-c",
+      inner,
     ]);
     expect(ended.status).toBe(0);
     expect(ended.stderr).toBe("");

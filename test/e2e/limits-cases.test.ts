@@ -9,17 +9,19 @@ import { openScene } from "../support/scene.ts";
 const scene = openScene(import.meta.file);
 const LIMIT_MS = 60_000;
 
-function signalsOf(record: Record<string, any>): string[] {
+function signalsOf(record: ReturnType<typeof scene.readRecord>): string[] {
   return record["signals"].map((sent: { signal: string }) => sent.signal);
 }
 
 test(
   "A-08: a command that ignores TERM, INT and HUP is killed after its grace",
   async () => {
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a08")],
-      ...["--", "bash", "-c", `trap "" TERM INT HUP; while :; do sleep 91008; done`],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a08")],
+        ["--", "bash", "-c", `trap "" TERM INT HUP; while :; do sleep 91008; done`],
+      ].flat(),
+    );
     const [asked, killed] = scene.readRecord("a08")["signals"];
     expect(ended.status).toBe(124);
     expect(findByCommand(scene, "sleep 91008")).toEqual([]);
@@ -34,10 +36,12 @@ test(
   "A-09: a main command that leaves with 0 at TERM hides neither the limit nor its grandchild",
   async () => {
     const script = `(trap "" TERM; exec sleep 91009) & trap "exit 0" TERM; wait`;
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a09")],
-      ...["--", "bash", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a09")],
+        ["--", "bash", "-c", script],
+      ].flat(),
+    );
     const record = scene.readRecord("a09");
     expect(ended.status).toBe(124);
     expect(findByCommand(scene, "sleep 91009")).toEqual([]);
@@ -52,10 +56,12 @@ test(
   async () => {
     const done = scene.path("a10.done");
     const clean = `trap "sleep 2; echo clean >${done}; exit 0" TERM`;
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "40s", ...scene.recordTo("a10")],
-      ...["--", "bash", "-c", `${clean}; while :; do sleep 0.1; done`],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "40s", ...scene.recordTo("a10")],
+        ["--", "bash", "-c", `${clean}; while :; do sleep 0.1; done`],
+      ].flat(),
+    );
     const record = scene.readRecord("a10");
     expect(ended.status).toBe(124);
     expect(readFileSync(done, "utf8")).toBe("clean\n");
@@ -72,10 +78,12 @@ test(
     const [done, pidFile] = [scene.path("a11.done"), scene.path("a11.pid")];
     const script = `trap "echo clean >${done}; exit 0" TERM; echo $$ >${pidFile}
       while :; do sleep 0.1; done`;
-    const run = scene.start([
-      ...["--log", "off", "--timeout", "2s", "--kill-after", "40s", ...scene.recordTo("a11")],
-      ...["--", "bash", "-c", script],
-    ]);
+    const run = scene.start(
+      [
+        ["--log", "off", "--timeout", "2s", "--kill-after", "40s", ...scene.recordTo("a11")],
+        ["--", "bash", "-c", script],
+      ].flat(),
+    );
     process.kill(Number(await waitForText(pidFile)), "SIGSTOP");
     const ended = await run.ended;
     const record = scene.readRecord("a11");
@@ -90,10 +98,12 @@ test(
 test(
   "A-12: the limit is counted from the spawn, also for a command that never does a thing",
   async () => {
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a12")],
-      ...["--", "sh", "-c", "kill -STOP $$; echo never; sleep 91012"],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a12")],
+        ["--", "sh", "-c", "kill -STOP $$; echo never; sleep 91012"],
+      ].flat(),
+    );
     expect(ended.status).toBe(124);
     expect(ended.stdout.toString()).toBe("");
     expect(scene.readRecord("a12")["signals"][0].at_ms).toBeLessThan(15_000);
@@ -107,10 +117,12 @@ test(
     const got = scene.path("at-once");
     const script = `(trap "" TERM; exec sleep 92500) & trap "sleep 5; echo late >${got}" TERM
       while :; do sleep 0.1; done`;
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "0", ...scene.recordTo("at-once")],
-      ...["--", "bash", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "0", ...scene.recordTo("at-once")],
+        ["--", "bash", "-c", script],
+      ].flat(),
+    );
     const record = scene.readRecord("at-once");
     const [asked, killed] = record["signals"];
     expect(ended.status).toBe(124);
@@ -128,10 +140,12 @@ test(
     const got = scene.path("usr1");
     const member = `trap "echo $0 >>${got}; exit 0" USR1; while :; do sleep 0.05; done`;
     const script = `sh -c '${member}' child & ${member.replace("$0", "main")}`;
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--signal", "USR1", ...scene.recordTo("usr1")],
-      ...["--kill-after", "40s", "--", "sh", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--signal", "USR1", ...scene.recordTo("usr1")],
+        ["--kill-after", "40s", "--", "sh", "-c", script],
+      ].flat(),
+    );
     const record = scene.readRecord("usr1");
     expect(ended.status).toBe(124);
     expect(ended.stderr).toEndWith("watchdog: ended by --timeout: sent USR1 to the whole tree\n");
@@ -145,10 +159,12 @@ test(
   "--signal KILL ends the whole tree without any wait",
   async () => {
     const script = `trap "" TERM; (exec sleep 92501) & exec sleep 92501`;
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--signal", "KILL", "--kill-after", "40s"],
-      ...[...scene.recordTo("kill"), "--", "sh", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--signal", "KILL", "--kill-after", "40s"],
+        [...scene.recordTo("kill"), "--", "sh", "-c", script],
+      ].flat(),
+    );
     const record = scene.readRecord("kill");
     expect(ended.status).toBe(124);
     expect(findByCommand(scene, "sleep 92501")).toEqual([]);
@@ -161,10 +177,12 @@ test(
 test(
   "a command that ends before its limit keeps its own status",
   async () => {
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "50s", "--not-after", "00:00", "--idle-timeout", "50s"],
-      ...[...scene.recordTo("before"), "--", "sh", "-c", "exit 124"],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "50s", "--not-after", "00:00", "--idle-timeout", "50s"],
+        [...scene.recordTo("before"), "--", "sh", "-c", "exit 124"],
+      ].flat(),
+    );
     expect(ended.status).toBe(124);
     expect(ended.stderr).toBe("");
     expect(scene.readRecord("before")).toMatchObject({

@@ -22,7 +22,14 @@ for (const [flag, span] of [
     async () => {
       const name = `long${flag}-${span}`;
       const ended = await scene.run([
-        ...["--log", "off", flag, span, ...scene.recordTo(name), "--", "sleep", "1.2"],
+        "--log",
+        "off",
+        flag,
+        span,
+        ...scene.recordTo(name),
+        "--",
+        "sleep",
+        "1.2",
       ]);
       expect(ended.status).toBe(0);
       expect(ended.stderr).toBe("");
@@ -49,10 +56,12 @@ test(
   async () => {
     const ready = scene.path("grace.ready");
     const script = `trap "" TERM; echo ready >${ready}; sleep 3; exit 0`;
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "30d", ...scene.recordTo("grace")],
-      ...["--", "sh", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "30d", ...scene.recordTo("grace")],
+        ["--", "sh", "-c", script],
+      ].flat(),
+    );
     expect(ended.status).toBe(124);
     expect(scene.readRecord("grace")).toMatchObject({ exit_code: 0, outcome: "timeout" });
     expect(scene.readRecord("grace")["signals"]).toHaveLength(1);
@@ -77,9 +86,9 @@ for (const [zone, hours] of ZONES) {
       const textOf = (ms: number): string => new Date(ms).toISOString().slice(11, 19);
       const soon = await scene.run(
         [
-          ...["--log", "off", "--not-after", textOf(localNow + 2000), ...scene.recordTo(name)],
-          ...["--", "sleep", "92601"],
-        ],
+          ["--log", "off", "--not-after", textOf(localNow + 2000), ...scene.recordTo(name)],
+          ["--", "sleep", "92601"],
+        ].flat(),
         { env: { TZ: zone } },
       );
       expect(soon.status).toBe(124);
@@ -101,9 +110,9 @@ async function runSuspended(name: string, limits: readonly string[], suspendedMs
   writeFileSync(clock, "0");
   const run = scene.start(
     [
-      ...["--log", "off", ...limits, ...scene.recordTo(name)],
-      ...["--", "sh", "-c", `echo ready >${ready}; sleep 2.5; exit 3`],
-    ],
+      ["--log", "off", ...limits, ...scene.recordTo(name)],
+      ["--", "sh", "-c", `echo ready >${ready}; sleep 2.5; exit 3`],
+    ].flat(),
     { binary: FAULTS, env: { WATCHDOG_FAULT_CLOCK: clock } },
   );
   await waitForText(ready);
@@ -147,9 +156,9 @@ test(
     writeFileSync(clock, "0");
     const run = scene.start(
       [
-        ...["--log", "off", "--not-after", inAnHour, ...scene.recordTo("woken")],
-        ...["--", "sh", "-c", `echo ready >${ready}; exec sleep 92602`],
-      ],
+        ["--log", "off", "--not-after", inAnHour, ...scene.recordTo("woken")],
+        ["--", "sh", "-c", `echo ready >${ready}; exec sleep 92602`],
+      ].flat(),
       { binary: FAULTS, env: { WATCHDOG_FAULT_CLOCK: clock, TZ: "UTC" } },
     );
     await waitForText(ready);

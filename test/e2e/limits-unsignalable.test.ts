@@ -21,7 +21,7 @@ const shared = scene.path("shared");
 const helper = `${shared}/becomes-root`;
 const binary = `${shared}/watchdog`;
 
-/** A directory in which an ordinary user finds the binary, the set-uid helper, and room to write. */
+/** A directory where an ordinary user finds the binary, the set-uid helper, and room to write. */
 function prepare(): void {
   if (!isRoot || compiler === null) return;
   mkdirSync(shared);
@@ -70,10 +70,12 @@ if (compiler !== null) {
       expect(ended.status).toBe(124);
       expect(record["outcome"]).toBe("timeout");
       expect(record["unsignalable"]).toEqual([{ pid, command }]);
-      expect(record["duration_ms"]).toBeLessThan(30_000);
+      // Sooner than the ten seconds that a member which was hit may take to die.
+      expect(record["duration_ms"]).toBeLessThan(9_000);
       expect(ended.stderr).toBe(
         "watchdog: ended by --timeout: sent TERM to the whole tree\n" +
-          `watchdog: 1 process of the command could not be ended and may still run: ${pid} ${command}\n`,
+          "watchdog: 1 process of the command could not be ended and may still run: " +
+          `${pid} ${command}\n`,
       );
     },
     LIMIT_MS,
@@ -104,7 +106,11 @@ if (compiler !== null) {
     async () => {
       const pidFile = `${shared}/left.pid`;
       const start = `${helper} ${HELPER_S} ${pidFile} & until [ -s ${pidFile} ]; do :; done`;
-      const { ended, record } = await runAsNobody("left", ["--kill-after", "500ms"], `${start}; exit 4`);
+      const { ended, record } = await runAsNobody(
+        "left",
+        ["--kill-after", "500ms"],
+        `${start}; exit 4`,
+      );
       const pid = await endHelper(pidFile);
       expect(ended.status).toBe(4);
       expect(record["unsignalable"]).toMatchObject([{ pid }]);

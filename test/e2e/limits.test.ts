@@ -101,9 +101,9 @@ LIMITS.forEach((limit, limitIndex) => {
         const script = tree.script.replaceAll("$1", marker).replaceAll("$2", ready);
         const ended = await scene.run(
           [
-            ...["--log", "off", "--kill-after", `${GRACE_MS}ms`, ...scene.recordTo(name)],
-            ...[...limit.args(), "--", "sh", "-c", script],
-          ],
+            ["--log", "off", "--kill-after", `${GRACE_MS}ms`, ...scene.recordTo(name)],
+            [...limit.args(), "--", "sh", "-c", script],
+          ].flat(),
           limit.env === undefined ? {} : { env: limit.env },
         );
         const record = scene.readRecord(name);
@@ -138,11 +138,13 @@ LIMITS.forEach((limit, limitIndex) => {
 test(
   "the record of a limit names what was asked for, and the signals in the order of their times",
   async () => {
-    await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "300ms", ...scene.recordTo("order")],
-      ...["--not-after", "23:59:59", "--idle-timeout", "30m"],
-      ...["--", "sh", "-c", "trap '' TERM; sleep 92400 & wait; wait"],
-    ]);
+    await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "300ms", ...scene.recordTo("order")],
+        ["--not-after", "23:59:59", "--idle-timeout", "30m"],
+        ["--", "sh", "-c", "trap '' TERM; sleep 92400 & wait; wait"],
+      ].flat(),
+    );
     const record = scene.readRecord("order");
     const times = record["signals"].map((sent: Sent) => sent.at_ms);
     expect(times).toHaveLength(2);

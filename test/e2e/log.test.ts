@@ -161,17 +161,29 @@ test("the log is there when watchdog was killed: all that was printed until then
   await waitFor(() => scene.findProcesses().length === 0, "the end of the command by SIGPIPE");
 }, 30_000);
 
-test("head and tail stay bounded and readable when watchdog is killed in the middle", async () => {
+test("what a killed run left is bounded, and the next run makes one log of it", async () => {
   const state = freshState();
   const args = ["--state-dir", state, "--log", "on", "--log-max", "64KiB"];
-  const started = scene.start([...args, "--", "seq", "1", "1000000000"], { stdout: "ignore" });
+  const numbers = ["seq", "-f", "%09g", "1", "999999999"];
+  const started = scene.start([...args, "--", ...numbers], { stdout: "ignore" });
   await waitFor(() => listLogs(state).length >= 3, "a head and two parts of the tail");
   started.kill("SIGKILL");
   await started.ended;
   const sizes = listLogs(state).map((path) => statSync(path).size);
   expect(sizes.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(64 * KIB);
   const head = listLogs(state).find((path) => path.endsWith(".log")) ?? "";
-  expect(readFileSync(head, "latin1")).toStartWith("1\n2\n3\n");
+  await scene.run(["--state-dir", state, "--log", "on", "--name", "next", "--", "echo", "x"]);
+  expect(listLogs(state).filter((path) => !path.includes("/next/"))).toEqual([head]);
+  // Each number has ten bytes with its newline, so the place of the tail can be told.
+  const [start = "", omitted, tail = ""] = readFileSync(head, "latin1").split(
+    /\n\[watchdog: (\d+) bytes omitted here\]\n/,
+  );
+  expect([start.length, start.slice(0, 20)]).toEqual([32 * KIB, "000000001\n000000002\n"]);
+  const offset = start.length + Number(omitted);
+  const first = Math.ceil(offset / 10);
+  expect(tail.slice(first * 10 - offset).slice(0, 10)).toBe(
+    `${String(first + 1).padStart(9, "0")}\n`,
+  );
 }, 30_000);
 
 test("--log-keep bounds all logs together, the oldest go first, and other files stay", async () => {
@@ -241,4 +253,14 @@ rootTest("a full disk loses bytes of the log only, and says so", async () => {
   } finally {
     await scene.startProgram(["umount", state]).ended;
   }
+});
+
+test("a limit on the size of files costs bytes of the log only", async () => {
+  // In sh these are blocks of 512 bytes.
+  const script = `ulimit -f 8
+    "$W" run --log on --result-file "$R" -- head -c 100000 /dev/zero | wc -c`;
+  const ended = await runShell(scene, script, { env: { R: scene.path("result.json") } });
+  expect(Number(ended.stdout.toString())).toBe(100_000);
+  expect(ended.stderr).toMatch(/^watchdog: .*95904 bytes.*EFBIG.*\n$/);
+  expect(scene.readRecord().log).toMatchObject({ kept_bytes: 4_096, dropped_bytes: 95_904 });
 });

@@ -21,7 +21,17 @@ test(
   "A-96: a run within a run runs its command and passes its status through",
   async () => {
     const echoed = await scene.run([
-      ...["--log", "off", "--name", "a96", "--", ...INNER, "--name", "a96", "--", "echo", "inner"],
+      "--log",
+      "off",
+      "--name",
+      "a96",
+      "--",
+      ...INNER,
+      "--name",
+      "a96",
+      "--",
+      "echo",
+      "inner",
     ]);
     expect(echoed.status).toBe(0);
     expect(echoed.stdout.toString()).toBe("inner\n");
@@ -29,7 +39,14 @@ test(
     const nine = await scene.run(["--log", "off", "--", ...INNER, "--", "sh", "-c", "exit 9"]);
     expect(nine.status).toBe(9);
     const killed = await scene.run([
-      ...["--log", "off", "--", ...INNER, "--", "sh", "-c", "kill -KILL $$"],
+      "--log",
+      "off",
+      "--",
+      ...INNER,
+      "--",
+      "sh",
+      "-c",
+      "kill -KILL $$",
     ]);
     expect(killed.status).toBe(137);
     expect(killed.signal).toBe("SIGKILL");
@@ -41,10 +58,12 @@ test(
   "A-96: the limit of the outer run ends what the inner one started, its session leaders too",
   async () => {
     const script = "setsid sleep 96096 & sleep 96096";
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "5s", ...scene.recordTo("outer")],
-      ...["--", ...INNER, "--timeout", "60s", "--", "sh", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1s", "--kill-after", "5s", ...scene.recordTo("outer")],
+        ["--", ...INNER, "--timeout", "60s", "--", "sh", "-c", script],
+      ].flat(),
+    );
     const record = scene.readRecord("outer");
     expect(ended.status).toBe(124);
     expect(record["outcome"]).toBe("timeout");
@@ -61,18 +80,12 @@ test(
     const ready = scene.path("stopped.ready");
     // $PPID is the inner run: it is stopped from below and can pass nothing on.
     const script = `trap "" TERM; echo ready >${ready}; kill -STOP $PPID; exec sleep 96097`;
-    const ended = await scene.run([
-      ...[
-        "--log",
-        "off",
-        "--timeout",
-        "1500ms",
-        "--kill-after",
-        "1s",
-        ...scene.recordTo("stopped"),
-      ],
-      ...["--", ...INNER, "--", "sh", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "1500ms", "--kill-after", "1s", ...scene.recordTo("stopped")],
+        ["--", ...INNER, "--", "sh", "-c", script],
+      ].flat(),
+    );
     expect(await waitForText(ready)).toBe("ready\n");
     expect(ended.status).toBe(124);
     expect(findByCommand(scene, "sleep 96097")).toEqual([]);
@@ -87,15 +100,13 @@ test(
     const pidFile = scene.path("killed.pid");
     const inner = [...INNER, "--", "sh", "-c", `'echo $PPID >${pidFile}; exec sleep 96098'`];
     const run = scene.start([
-      ...[
-        "--log",
-        "off",
-        ...scene.recordTo("killed"),
-        "--",
-        "sh",
-        "-c",
-        `${inner.join(" ")}; exit 8`,
-      ],
+      "--log",
+      "off",
+      ...scene.recordTo("killed"),
+      "--",
+      "sh",
+      "-c",
+      `${inner.join(" ")}; exit 8`,
     ]);
     process.kill(Number(await waitForText(pidFile)), "SIGKILL");
     const ended = await run.ended;
@@ -110,10 +121,13 @@ test(
   "a TERM to the outer run arrives once below the inner one",
   async () => {
     const heard = scene.path("once.heard");
-    const run = startWithoutTerminal(scene, [
-      ...["--log", "off", ...scene.recordTo("once"), "--", ...INNER, "--"],
-      ...python("notes-signals.py", heard, "main", "TERM", "INT,TERM"),
-    ]);
+    const run = startWithoutTerminal(
+      scene,
+      [
+        ["--log", "off", ...scene.recordTo("once"), "--", ...INNER, "--"],
+        ...python("notes-signals.py", heard, "main", "TERM", "INT,TERM"),
+      ].flat(),
+    );
     const hears = (line: string): boolean => readLines(heard).includes(line);
     await waitFor(() => hears("main ready") && hears("child ready"), "both to be ready");
     run.kill("SIGTERM");
@@ -123,7 +137,7 @@ test(
       readLines(heard)
         .filter((line) => line.endsWith("TERM"))
         .sort(),
-    ).toEqual([...["child TERM", "main TERM"]]);
+    ).toEqual(["child TERM", "main TERM"]);
     expect(scene.readRecord("once")["signals"]).toMatchObject([
       { signal: "TERM", to: "tree", count: 1, why: "forwarded" },
     ]);
@@ -134,10 +148,12 @@ test(
 test(
   "the ids of the runs around a command stand in its environment, outermost first",
   async () => {
-    const ended = await scene.run([
-      ...["--log", "off", ...scene.recordTo("path"), "--", ...INNER, "--"],
-      ...["sh", "-c", `echo "$WATCHDOG_RUN_PATH $WATCHDOG_RUN_ID"`],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", ...scene.recordTo("path"), "--", ...INNER, "--"],
+        ["sh", "-c", `echo "$WATCHDOG_RUN_PATH $WATCHDOG_RUN_ID"`],
+      ].flat(),
+    );
     const [path, id] = ended.stdout.toString().trim().split(" ");
     expect(path).toBe(`${scene.readRecord("path")["run_id"]}/${id}`);
   },

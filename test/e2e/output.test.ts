@@ -11,6 +11,8 @@ import { FIXTURES, openScene, ROUNDS } from "../support/scene.ts";
 const scene = openScene(import.meta.file);
 const MODES = ["on", "auto", "off"];
 const D = scene.directory;
+/** A flood may be faster than the disk: that costs bytes of the log, and is told; never output. */
+const SLOW_DISK = /^watchdog: \d+ bytes are missing in the log: slow disk\n$/;
 
 /**
  * What a line of sh prints, with the binary in $W, a directory in $D and the mode of the log in
@@ -18,7 +20,7 @@ const D = scene.directory;
  */
 async function print(script: string, MODE: string): Promise<string> {
   const ended = await runShell(scene, script, { env: { D, MODE, F: FIXTURES, PYTHON } });
-  expect(ended.stderr).toBe("");
+  expect(ended.stderr.replace(SLOW_DISK, "")).toBe("");
   return ended.stdout.toString();
 }
 
@@ -136,7 +138,8 @@ test("both streams flooding at the same time arrive whole, each on its own", asy
   const flood = (letter: string): string => `yes ${letter.repeat(40)} | head -c 100000000`;
   const script = `"$W" run --log $MODE -- sh -c '${flood("o")} & ${flood("e")} >&2; wait' \
       2>"$D/errors" | sha256sum
-    ${flood("o")} | sha256sum; sha256sum <"$D/errors"; ${flood("e")} | sha256sum; rm "$D/errors"`;
+    ${flood("o")} | sha256sum; head -c 100000000 "$D/errors" | sha256sum; ${flood("e")} | sha256sum
+    tail -c +100000001 "$D/errors" >&2; rm "$D/errors"`;
   for (const mode of MODES) {
     const [out, expectedOut, err, expectedErr] = (await print(script, mode)).split("\n");
     expect([out, err]).toEqual([expectedOut, expectedErr]);
@@ -175,7 +178,7 @@ test("A-28: two gigabytes pass in bounded memory, and the log stays bounded", as
   }, 100);
   const ended = await started.ended;
   clearInterval(watch);
-  expect([ended.code, ended.stderr]).toEqual([0, ""]);
+  expect([ended.code, ended.stderr.replace(SLOW_DISK, "")]).toEqual([0, ""]);
   expect(peak).toBeGreaterThan(10_000);
   expect(peak).toBeLessThan(200_000);
   const record = scene.readRecord("flood");

@@ -19,36 +19,11 @@ import { waitFor } from "../support/wait-for.ts";
 const scene = openScene(import.meta.file);
 const D = scene.directory;
 
-const KEYS = [
-  "format",
-  "run_id",
-  "job",
-  "state",
-  "outcome",
-  "because",
-  "exit_status",
-  "status_of",
-  "exit_code",
-  "signal",
-  "command",
-  "cwd",
-  "pid",
-  "child_pid",
-  "started_at",
-  "ended_at",
-  "duration_ms",
-  "suspended_ms",
-  "limits",
-  "signals",
-  "leftovers",
-  "kept",
-  "left_alone",
-  "unsignalable",
-  "output",
-  "log",
-  "degraded",
-  "watchdog",
-];
+const KEYS = (
+  "format run_id job state outcome because exit_status status_of exit_code signal command cwd " +
+  "pid child_pid started_at ended_at duration_ms suspended_ms limits signals leftovers kept " +
+  "left_alone unsignalable output log degraded watchdog"
+).split(" ");
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   limits: ["timeout_ms", "idle_timeout_ms", "not_after"],
   output: ["stdout_bytes", "stderr_bytes", "last_output_at", "is_copied"],
@@ -65,7 +40,7 @@ test("while the command runs the record says so, and at the end how it went", as
   const gate = scene.path("gate");
   await scene.startProgram(["mkfifo", gate]).ended;
   const args = [
-    ...scene.recordTo(),
+    ...scene.recordTo("live"),
     "--timeout",
     "1h",
     "--not-after",
@@ -84,7 +59,7 @@ test("while the command runs the record says so, and at the end how it went", as
     gate,
   ]);
   const running = await waitFor(
-    () => (existsSync(scene.path("result.json")) ? scene.readRecord() : undefined),
+    () => (existsSync(scene.path("live.json")) ? scene.readRecord("live") : undefined),
     "the first record",
   );
   expectKeys(running);
@@ -113,7 +88,7 @@ test("while the command runs the record says so, and at the end how it went", as
   });
   await Bun.write(gate, "go\n");
   await started.ended;
-  const ended = scene.readRecord();
+  const ended = scene.readRecord("live");
   expectKeys(ended);
   expect(ended).toMatchObject({
     run_id: running.run_id,

@@ -131,3 +131,12 @@ test("A-22: a second run is not held up by a daemon that the first one left", as
   );
   process.kill(daemon, "SIGKILL");
 }, 20_000);
+
+test("nothing is read from standard input but what the command reads", async () => {
+  for (const MODE of ["on", "off"]) {
+    const script = `printf 'one\\ntwo\\n' | {
+      "$W" run --log $MODE -- sh -c 'read -r x; echo "[$x]"'; cat; }`;
+    const ended = await runShell(scene, script, { env: { MODE } });
+    expect(ended.stdout.toString()).toBe("[one]\ntwo\n");
+  }
+});

@@ -182,3 +182,17 @@ test("a directory that cannot be entered by name any more does not matter", asyn
   const ended = await runShell(scene, script, { env: { D: scene.directory } });
   expect([ended.stdout.toString(), ended.stderr]).toEqual([`${scene.path("elsewhere")}\n`, ""]);
 });
+
+test("output that cannot be written ends the command by SIGPIPE, and is told", async () => {
+  const write = "while echo x; do sleep 0.01; done; exit 7";
+  for (const [mode, expected] of [
+    ["off", "7\n"],
+    ["on", "141\n"],
+  ] as const) {
+    const script = `"$W" run --log ${mode} -- sh -c '${write}' >/dev/full 2>"$D/full"; echo $?`;
+    const ended = await runShell(scene, script, { env: { D: scene.directory } });
+    expect([mode, ended.stdout.toString()]).toEqual([mode, expected]);
+    const isTold = readFileSync(scene.path("full"), "utf8").includes("ENOSPC");
+    expect([mode, isTold]).toEqual([mode, mode === "on"]);
+  }
+}, 20_000);

@@ -13,7 +13,7 @@ const DEEPEST = "500";
 
 interface Escape {
   readonly title: string;
-  /** Starts `marker` in its way and returns once it is on its way; `ready` is a path to announce in. */
+  /** Starts `marker` in its way; `ready` is a path to announce in. */
   readonly script: (marker: string, ready: string) => string;
   /** Whether TERM is enough. */
   readonly endedBy: "TERM" | "KILL";
@@ -71,12 +71,15 @@ ESCAPES.forEach((escape, index) => {
       async () => {
         const ready = scene.path(`${name}.ready`);
         const wait = `until [ -s ${ready} ]; do sleep 0.01; done`;
-        const script = `${escape.script(marker, ready)}\n${wait}${isLimited ? "; sleep 91010" : ""}`;
+        const rest = isLimited ? "; sleep 91010" : "";
+        const script = `${escape.script(marker, ready)}\n${wait}${rest}`;
         const limits = isLimited ? ["--timeout", "2s"] : [];
-        const ended = await scene.run([
-          ...["--log", "off", "--kill-after", "1s", ...limits, ...scene.recordTo(name)],
-          ...["--", "sh", "-c", script],
-        ]);
+        const ended = await scene.run(
+          [
+            ["--log", "off", "--kill-after", "1s", ...limits, ...scene.recordTo(name)],
+            ["--", "sh", "-c", script],
+          ].flat(),
+        );
         const record = scene.readRecord(name);
         expect(existsSync(ready)).toBe(true);
         expect(scene.findProcesses()).toEqual([]);
@@ -100,10 +103,12 @@ test(
   "a chain of 500 forks that all ignore TERM is ended when the limit is reached",
   async () => {
     const ready = scene.path("chain.ready");
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "8s", "--kill-after", "200ms", ...scene.recordTo("chain")],
-      ...["--", ...python("chains-forks.py", DEEPEST, ready)],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "8s", "--kill-after", "200ms", ...scene.recordTo("chain")],
+        ["--", ...python("chains-forks.py", DEEPEST, ready)],
+      ].flat(),
+    );
     const record = scene.readRecord("chain");
     expect(await waitForText(ready)).toBe("ready\n");
     expect(scene.findProcesses().length).toBe(0);
@@ -120,10 +125,12 @@ test(
     const ready = scene.path("chain-end.ready");
     const chain = python("chains-forks.py", DEEPEST, ready).join(" ");
     const script = `${chain} & until [ -s ${ready} ]; do sleep 0.05; done; exit 3`;
-    const ended = await scene.run([
-      ...["--log", "off", "--kill-after", "200ms", ...scene.recordTo("chain-end")],
-      ...["--", "sh", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--kill-after", "200ms", ...scene.recordTo("chain-end")],
+        ["--", "sh", "-c", script],
+      ].flat(),
+    );
     const record = scene.readRecord("chain-end");
     expect(scene.findProcesses().length).toBe(0);
     expect(record["unsignalable"].length).toBe(0);

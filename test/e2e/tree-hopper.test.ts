@@ -39,10 +39,12 @@ for (const delayUs of DELAYS_US) {
     async () => {
       for (let round = 0; round < ROUNDS; round += 1) {
         const ready = scene.path(`limit-${delayUs}-${round}`);
-        const ended = await scene.run([
-          ...["--log", "off", "--timeout", "500ms", "--kill-after", "50ms", ...scene.recordTo()],
-          ...["--", "sh", "-c", `${hopInto(delayUs, ready)} & exec sleep 91020`],
-        ]);
+        const ended = await scene.run(
+          [
+            ["--log", "off", "--timeout", "500ms", "--kill-after", "50ms", ...scene.recordTo()],
+            ["--", "sh", "-c", `${hopInto(delayUs, ready)} & exec sleep 91020`],
+          ].flat(),
+        );
         expect(readFileSync(ready, "utf8")).toBe("ready\n");
         expect(ended.status).toBe(124);
         expect(scene.readRecord()).toMatchObject({ outcome: "timeout", unsignalable: [] });
@@ -57,10 +59,12 @@ for (const delayUs of DELAYS_US) {
       for (let round = 0; round < ROUNDS; round += 1) {
         const ready = scene.path(`end-${delayUs}-${round}`);
         const wait = `until [ -s ${ready} ]; do sleep 0.01; done`;
-        const ended = await scene.run([
-          ...["--log", "off", "--kill-after", "0", ...scene.recordTo()],
-          ...["--", "sh", "-c", `${hopInto(delayUs, ready)} & ${wait}; exit 7`],
-        ]);
+        const ended = await scene.run(
+          [
+            ["--log", "off", "--kill-after", "0", ...scene.recordTo()],
+            ["--", "sh", "-c", `${hopInto(delayUs, ready)} & ${wait}; exit 7`],
+          ].flat(),
+        );
         expect(readFileSync(ready, "utf8")).toBe("ready\n");
         expect(ended.status).toBe(7);
         expect(scene.readRecord()).toMatchObject({ outcome: "failed", unsignalable: [] });
@@ -75,10 +79,12 @@ test(
   async () => {
     const ready = scene.path("twin");
     // The main command is the first hopper: only hoppers carry the cookie of the run.
-    const run = scene.start([
-      ...["--log", "off", "--leftovers", "wait", ...scene.recordTo("twin")],
-      ...["--", ...HOPPER, "0", LIFE_S, ready],
-    ]);
+    const run = scene.start(
+      [
+        ["--log", "off", "--leftovers", "wait", ...scene.recordTo("twin")],
+        ["--", ...HOPPER, "0", LIFE_S, ready],
+      ].flat(),
+    );
     await waitForText(ready);
     const cookie = `WATCHDOG_RUN_ID=${scene.readRecord("twin")["run_id"]}`;
     const looks = Array.from({ length: 40 }, () => findCarriers(cookie).length);

@@ -29,10 +29,13 @@ function waitForLine(file: string, line: string, count = 1): Promise<unknown> {
 /** A main command and its child that note what they get. */
 async function startListeners(name: string, args: readonly string[] = []) {
   const heard = scene.path(`${name}.heard`);
-  const run = startWithoutTerminal(scene, [
-    ...["--log", "off", ...args, ...scene.recordTo(name)],
-    ...["--", ...python("notes-signals.py", heard, "main", ALL, ALL)],
-  ]);
+  const run = startWithoutTerminal(
+    scene,
+    [
+      ["--log", "off", ...args, ...scene.recordTo(name)],
+      ["--", ...python("notes-signals.py", heard, "main", ALL, ALL)],
+    ].flat(),
+  );
   await waitForLine(heard, "main ready");
   await waitForLine(heard, "child ready");
   const heardSignals = (): string[] => readLines(heard).filter((line) => !line.endsWith("ready"));
@@ -51,7 +54,10 @@ test(
     const ended = await run.ended;
     // USR1, USR2 and HUP are for the main command alone; TERM is for everybody.
     expect(heardSignals().filter((line) => line.startsWith("main"))).toEqual([
-      ...["main USR1", "main USR2", "main HUP", "main TERM"],
+      "main USR1",
+      "main USR2",
+      "main HUP",
+      "main TERM",
     ]);
     expect(heardSignals().filter((line) => line.startsWith("child"))).toEqual(["child TERM"]);
     expect(ended.status).toBe(5);
@@ -97,7 +103,13 @@ test(
     const script = `trap "echo TERM >>${got}" TERM; sleep 93001 &
       (trap "" TERM; exec sleep 93002) & echo ready >>${got}; while :; do sleep 0.05; done`;
     const run = startWithoutTerminal(scene, [
-      ...["--log", "off", ...scene.recordTo("twice"), "--", "bash", "-c", script],
+      "--log",
+      "off",
+      ...scene.recordTo("twice"),
+      "--",
+      "bash",
+      "-c",
+      script,
     ]);
     await waitForLine(got, "ready");
     await waitForCommand(scene, "sleep 93002");
@@ -127,10 +139,13 @@ test(
   async () => {
     const ready = scene.path("escalates.ready");
     const script = `trap "" TERM; echo ready >${ready}; exec sleep 93003`;
-    const run = startWithoutTerminal(scene, [
-      ...["--log", "off", "--kill-after", "500ms", ...scene.recordTo("escalates")],
-      ...["--", "sh", "-c", script],
-    ]);
+    const run = startWithoutTerminal(
+      scene,
+      [
+        ["--log", "off", "--kill-after", "500ms", ...scene.recordTo("escalates")],
+        ["--", "sh", "-c", script],
+      ].flat(),
+    );
     await waitForText(ready);
     run.kill("SIGTERM");
     const ended = await run.ended;
@@ -152,7 +167,13 @@ test(
     const script = `trap '${cleanUp}; exit 6' TERM; echo ready >>${got}
       while :; do sleep 0.05; done`;
     const run = startWithoutTerminal(scene, [
-      ...["--log", "off", ...scene.recordTo("born"), "--", "bash", "-c", script],
+      "--log",
+      "off",
+      ...scene.recordTo("born"),
+      "--",
+      "bash",
+      "-c",
+      script,
     ]);
     await waitForLine(got, "ready");
     run.kill("SIGTERM");
@@ -194,10 +215,13 @@ test(
   async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const started = scene.path(`start-${round}`);
-      const run = startWithoutTerminal(scene, [
-        ...["--log", "off", ...scene.recordTo(`start-${round}`)],
-        ...["--", "sh", "-c", `echo started >${started}; exec sleep 93004`],
-      ]);
+      const run = startWithoutTerminal(
+        scene,
+        [
+          ["--log", "off", ...scene.recordTo(`start-${round}`)],
+          ["--", "sh", "-c", `echo started >${started}; exec sleep 93004`],
+        ].flat(),
+      );
       // From before the exec of watchdog to after the exec of the command.
       await Bun.sleep((round * 12) / ROUNDS);
       run.kill("SIGTERM");

@@ -17,10 +17,12 @@ test(
   async () => {
     const script = "(setsid sleep 91001 >/dev/null 2>&1 </dev/null &); exit 0";
     for (let round = 0; round < 3; round += 1) {
-      const ended = await scene.run([
-        ...["--log", "off", "--name", "a01", ...scene.recordTo("a01")],
-        ...["--", "sh", "-c", script],
-      ]);
+      const ended = await scene.run(
+        [
+          ["--log", "off", "--name", "a01", ...scene.recordTo("a01")],
+          ["--", "sh", "-c", script],
+        ].flat(),
+      );
       const record = scene.readRecord("a01");
       const [left] = record["leftovers"];
       expect(ended.status).toBe(0);
@@ -46,10 +48,12 @@ test(
       `n=\${1:-0}; [ "$n" -gt 3000 ] && exit; echo "$n" >>${scene.path("a02.born")}
        setsid bash "$0" $((n+1)) </dev/null >/dev/null 2>&1 & sleep 0.02\n`,
     );
-    const ended = await scene.run([
-      ...["--log", "off", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a02")],
-      ...["--", "bash", "-c", `bash ${script}; sleep 91002`],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a02")],
+        ["--", "bash", "-c", `bash ${script}; sleep 91002`],
+      ].flat(),
+    );
     expect(ended.status).toBe(124);
     expect(readLines(scene.path("a02.born")).length).toBeGreaterThan(3);
     expect(scene.findProcesses()).toEqual([]);
@@ -65,7 +69,16 @@ test(
     const writer = `(setsid sh -c 'for i in $(seq 300); do echo old >>${out}; sleep 0.1; done' \
       >/dev/null 2>&1 </dev/null &); sleep 91003`;
     const first = await scene.run([
-      ...["--log", "off", "--timeout", "1s", "--kill-after", "1s", "--", "sh", "-c", writer],
+      "--log",
+      "off",
+      "--timeout",
+      "1s",
+      "--kill-after",
+      "1s",
+      "--",
+      "sh",
+      "-c",
+      writer,
     ]);
     expect(first.status).toBe(124);
     expect(readLines(out)).toContain("old");
@@ -89,9 +102,7 @@ test(
   async () => {
     const pidFile = scene.path("a04.pid");
     const script = `sleep 91004 & echo $$ >${pidFile}; wait`;
-    const run = scene.start([
-      ...["--log", "off", ...scene.recordTo("a04"), "--", "bash", "-c", script],
-    ]);
+    const run = scene.start(["--log", "off", ...scene.recordTo("a04"), "--", "bash", "-c", script]);
     process.kill(Number(await waitForText(pidFile)), "SIGKILL");
     const ended = await run.ended;
     const record = scene.readRecord("a04");
@@ -135,10 +146,12 @@ test(
   "A-06: a zombie that only its own parent could collect neither holds up the end nor is named",
   async () => {
     const ready = scene.path("a06.ready");
-    const ended = await scene.run([
-      ...["--log", "off", "--kill-after", "40s", ...scene.recordTo("a06")],
-      ...["--", ...python("keeps-zombies.py", "50", "0.5", ready)],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "off", "--kill-after", "40s", ...scene.recordTo("a06")],
+        ["--", ...python("keeps-zombies.py", "50", "0.5", ready)],
+      ].flat(),
+    );
     const record = scene.readRecord("a06");
     expect(ended.status).toBe(0);
     expect(ended.stderr).toBe("");
@@ -153,18 +166,20 @@ test(
   "zombies of the command's own do not hold up the end by a limit either",
   async () => {
     const ready = scene.path("zombies.ready");
-    const ended = await scene.run([
-      ...[
-        "--log",
-        "off",
-        "--timeout",
-        "1500ms",
-        "--kill-after",
-        "40s",
-        ...scene.recordTo("zombies"),
-      ],
-      ...["--", ...python("keeps-zombies.py", "50", "90", ready)],
-    ]);
+    const ended = await scene.run(
+      [
+        [
+          "--log",
+          "off",
+          "--timeout",
+          "1500ms",
+          "--kill-after",
+          "40s",
+          ...scene.recordTo("zombies"),
+        ],
+        ["--", ...python("keeps-zombies.py", "50", "90", ready)],
+      ].flat(),
+    );
     const record = scene.readRecord("zombies");
     expect(ended.status).toBe(124);
     expect(existsSync(ready)).toBe(true);
@@ -179,10 +194,12 @@ test(
   "A-99: a command that has said its last word and never exits is ended, its text kept",
   async () => {
     const script = `echo "all clear"; (sleep 91099 &); exec sleep 91099`;
-    const ended = await scene.run([
-      ...["--log", "on", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a99")],
-      ...["--", "bash", "-c", script],
-    ]);
+    const ended = await scene.run(
+      [
+        ["--log", "on", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a99")],
+        ["--", "bash", "-c", script],
+      ].flat(),
+    );
     const record = scene.readRecord("a99");
     expect(ended.status).toBe(124);
     expect(findByCommand(scene, "sleep 91099")).toEqual([]);

@@ -157,10 +157,10 @@ test("on large graphs a member is never one who is never ours, and all get an an
         if (decideMembership(view, pid).kind !== "spared") throw new Error(`${pid} is a member`);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
-  expect(members).toBeGreaterThan(300);
-});
+  expect(members).toBeGreaterThan(150);
+}, 60_000);
 
 test("on large graphs who is told to end is a living member, and KILL hits children alone", () => {
   fc.assert(
@@ -173,17 +173,17 @@ test("on large graphs who is told to end is a living member, and KILL hits child
         view.rows.filter((row) => isLivingMember(row) && row.ppid === view.self),
       );
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
-});
+}, 60_000);
 
 test("does not depend on the order in which processes were seen", () => {
   fc.assert(
     fc.property(anyView, (view) => {
       const turned = { ...view, rows: view.rows.toReversed() };
       const sorted = (of: TreeView) => [...decideMembers(of)].toSorted(([a], [b]) => a - b);
-      expect(sorted(turned)).toEqual(sorted(view));
+      expect(Bun.deepEquals(sorted(turned), sorted(view), true)).toBe(true);
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
-});
+}, 60_000);

@@ -65,7 +65,7 @@ function isDead(pid: number): boolean {
   return state === undefined || state.startsWith("Z") || state.startsWith("X");
 }
 
-/** `watchdog run ARGS…` without a controlling terminal, whoever runs the tests; the pid is its own. */
+/** `watchdog run ARGS…` without a controlling terminal, whoever runs the tests. */
 export function startWithoutTerminal(
   scene: Scene,
   args: readonly string[],

@@ -9,7 +9,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { waitFor } from "./wait-for.ts";
 
@@ -50,6 +50,9 @@ export interface Started {
   kill(signal: NodeJS.Signals): void;
 }
 
+/** Whatever was in the file: each test judges the fields that it names. */
+type Parsed = ReturnType<typeof JSON.parse>;
+
 export interface Scene {
   readonly cookie: string;
   /** `NAME=cookie`, for an environment that is made entry by entry. */
@@ -66,7 +69,7 @@ export interface Scene {
   /** Any other program, with the cookie. */
   startProgram(argv: readonly string[], options?: RunOptions): Started;
   /** The record that `--result-file` wrote. */
-  readRecord(name?: string): Record<string, any>;
+  readRecord(name?: string): Record<string, Parsed>;
   /** `--result-file` and its path for `readRecord(name)`. */
   recordTo(name?: string): readonly string[];
   /** Pids of living processes that carry the cookie. */
@@ -159,7 +162,6 @@ async function readAll(stream: unknown): Promise<Buffer> {
 }
 
 function signalNumber(name: string | null): number {
-  const { constants } = require("node:os") as typeof import("node:os");
   const numbers = constants.signals as Readonly<Record<string, number>>;
   return numbers[String(name)] ?? Number(name);
 }
