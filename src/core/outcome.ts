@@ -3,7 +3,7 @@
  * order of precedence that the README states. The command's own status passes through untouched.
  */
 import { EXIT } from "./errors.ts";
-import type { CommandEnd, LimitName, StopRequest } from "./run-machine.ts";
+import type { CommandEnd, LimitName, StopRequest } from "./run-state.ts";
 import { SIGHUP, SIGINT, SIGQUIT } from "./signals.ts";
 
 export type OutcomeName =

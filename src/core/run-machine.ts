@@ -7,9 +7,17 @@
  * user; once killing has begun it goes on until the tree is empty or proven stuck; `finish` is the
  * last action, and comes once.
  */
-import type { LeftoverPolicy } from "./run-options.ts";
+import type {
+  LimitName,
+  RunAction,
+  RunEvent,
+  RunPolicy,
+  RunState,
+  SignalReason,
+  Step,
+  StopRequest,
+} from "./run-state.ts";
 import {
-  SIGCONT,
   SIGHUP,
   SIGINT,
   SIGQUIT,
@@ -20,109 +28,6 @@ import {
   SIGWINCH,
 } from "./signals.ts";
 
-export type CommandEnd =
-  | { readonly kind: "exited"; readonly code: number }
-  | { readonly kind: "signaled"; readonly signal: number };
-
-export type LimitName = "timeout" | "idle" | "not-after";
-
-/** What the main command does about INT, read from `/proc` at the moment of the keystroke. */
-export type InterruptHandling = "default" | "caught" | "ignored" | "unread";
-
-export type RunEvent =
-  | { readonly kind: "main-ended"; readonly end: CommandEnd }
-  | { readonly kind: "main-stopped"; readonly signal: number }
-  | {
-      readonly kind: "signal-received";
-      readonly signal: number;
-      readonly interrupt: InterruptHandling;
-      readonly isTerminalGone: boolean;
-    }
-  | { readonly kind: "limit-reached"; readonly limit: LimitName }
-  | { readonly kind: "grace-over" }
-  | { readonly kind: "members-left" }
-  | { readonly kind: "tree-empty" }
-  | { readonly kind: "tree-stuck" }
-  | { readonly kind: "output-ended" };
-
-/** Why a signal was sent; stored in the record. */
-export type SignalReason =
-  "forwarded" | "hung-up" | "limit" | "leftover" | "grace-over" | "second-request";
-
-export type RunAction =
-  | { readonly kind: "signal-main"; readonly signal: number; readonly why: SignalReason }
-  | {
-      readonly kind: "signal-tree";
-      readonly signal: number;
-      readonly why: SignalReason;
-      /** CONT afterwards, so that a stopped process can act on it. */
-      readonly continues: boolean;
-    }
-  | { readonly kind: "kill-tree"; readonly why: SignalReason }
-  | { readonly kind: "start-grace"; readonly graceMs: number }
-  | { readonly kind: "stop-self"; readonly signal: number }
-  | { readonly kind: "tell-interrupt-ignored" }
-  | { readonly kind: "look-at-tree" }
-  | { readonly kind: "note-leftovers" }
-  | { readonly kind: "end-output"; readonly isPatient: boolean }
-  | { readonly kind: "abandon-output" }
-  | { readonly kind: "finish" };
-
-export interface RunPolicy {
-  readonly hasTerminal: boolean;
-  /** `--kill-after` as given on the line; undefined: only watchdog's own requests escalate. */
-  readonly killAfterMs: number | undefined;
-  readonly defaultGraceMs: number;
-  readonly limitSignal: number;
-  readonly leftovers: LeftoverPolicy;
-}
-
-/** Who asked the run to end, first one wins: the reason of outcome `stopped`. */
-export type StopRequest = "terminated" | "interrupted" | "quit" | "hung-up";
-
-export interface RunState {
-  /**
-   * running → (asked) → killing; `delivering`: the tree is gone, output is on its way to its
-   * reader.
-   */
-  readonly phase: "running" | "delivering" | "finished";
-  readonly end: CommandEnd | undefined;
-  readonly limit: LimitName | undefined;
-  readonly stop: StopRequest | undefined;
-  /**
-   * Keys or hang-ups that the kernel delivered itself: they count only if the command died of them.
-   */
-  readonly seen: readonly number[];
-  readonly isAsked: boolean;
-  readonly isKilling: boolean;
-  readonly hasGrace: boolean;
-  readonly isStuck: boolean;
-  readonly hasLeftovers: boolean;
-  /** Nobody waits for the reader of the output any more. */
-  readonly hasAbandonedOutput: boolean;
-  readonly ignoredInterrupts: number;
-}
-
-export interface Step {
-  readonly state: RunState;
-  readonly actions: readonly RunAction[];
-}
-
-export const FIRST_STATE: RunState = {
-  phase: "running",
-  end: undefined,
-  limit: undefined,
-  stop: undefined,
-  seen: [],
-  isAsked: false,
-  isKilling: false,
-  hasGrace: false,
-  isStuck: false,
-  hasLeftovers: false,
-  hasAbandonedOutput: false,
-  ignoredInterrupts: 0,
-};
-
 export function decideNext(state: RunState, event: RunEvent, policy: RunPolicy): Step {
   if (state.phase === "finished") return { state, actions: [] };
   switch (event.kind) {
@@ -131,9 +36,7 @@ export function decideNext(state: RunState, event: RunEvent, policy: RunPolicy):
     case "main-stopped":
       return decideStopped(state, event.signal, policy);
     case "signal-received":
-      return state.phase === "delivering"
-        ? decideSignalWhileDelivering(state, event)
-        : decideSignal(state, event, policy);
+      return decideReceived(state, event, policy);
     case "limit-reached":
       return decideLimit(state, event.limit, policy);
     case "grace-over":
@@ -141,17 +44,31 @@ export function decideNext(state: RunState, event: RunEvent, policy: RunPolicy):
     case "members-left":
       return decideMembersLeft(state, policy);
     case "tree-empty":
-      return deliver(state, true);
+      return deliver(state);
     case "tree-stuck":
-      return deliver({ ...state, isStuck: true }, false);
+      return deliver({ ...state, isStuck: true });
     case "output-ended":
       return finish(state);
   }
 }
 
+const JOB_CONTROL: readonly number[] = [SIGTSTP, SIGTTIN, SIGTTOU];
+
+function decideReceived(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
+  // The kernel stops the whole group. While the command lives we stop when it has; after it, at
+  // once: nobody else would tell the shell, and a write to a `tostop` terminal would be tried for
+  // ever.
+  if (policy.hasTerminal && JOB_CONTROL.includes(event.signal)) {
+    const stop: RunAction = { kind: "stop-self", signal: event.signal };
+    return { state, actions: state.end === undefined ? [] : [stop] };
+  }
+  return state.phase === "delivering"
+    ? decideSignalWhileDelivering(state, event)
+    : decideSignal(state, event, policy);
+}
+
 function decideStopped(state: RunState, signal: number, policy: RunPolicy): Step {
-  const isJobControl = signal === SIGTSTP || signal === SIGTTIN || signal === SIGTTOU;
-  if (!policy.hasTerminal || !isJobControl) return { state, actions: [] };
+  if (!policy.hasTerminal || !JOB_CONTROL.includes(signal)) return { state, actions: [] };
   return { state, actions: [{ kind: "stop-self", signal }] };
 }
 
@@ -171,10 +88,6 @@ function decideSignal(state: RunState, event: SignalEvent, policy: RunPolicy): S
     case SIGWINCH:
       // In the shared group the kernel has told the command already.
       return policy.hasTerminal ? { state, actions: [] } : forward(state, SIGWINCH);
-    case SIGTSTP:
-    case SIGTTIN:
-    case SIGTTOU:
-      return policy.hasTerminal ? { state, actions: [] } : forward(state, event.signal);
     default:
       return forward(state, event.signal);
   }
@@ -213,7 +126,8 @@ function decideInterruption(state: RunState, signal: number, policy: RunPolicy):
  */
 function decideKeystroke(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
   const seen = { ...state, seen: [...state.seen, event.signal].slice(-MOST_SEEN) };
-  if (state.end !== undefined) return decideTermination(seen, policy, "interrupted", []);
+  const stop = event.signal === SIGINT ? "interrupted" : "quit";
+  if (state.end !== undefined) return decideTermination(seen, policy, stop, []);
   if (event.signal !== SIGINT || event.interrupt !== "ignored") return { state: seen, actions: [] };
   if (state.ignoredInterrupts > 0) {
     return kill({ ...seen, stop: state.stop ?? "interrupted" }, "second-request");
@@ -276,7 +190,7 @@ function decideMembersLeft(state: RunState, policy: RunPolicy): Step {
   if (state.isKilling) return { state: left, actions: [note] };
   if (policy.leftovers === "wait") return { state: left, actions: [note] };
   if (policy.leftovers === "leave" && state.limit === undefined) {
-    const delivered = deliver(left, true);
+    const delivered = deliver(left);
     return { state: delivered.state, actions: [note, ...delivered.actions] };
   }
   const graceMs = policy.killAfterMs ?? policy.defaultGraceMs;
@@ -312,34 +226,15 @@ function abandonOutput(state: RunState): Step {
  * Output of a command that ended by itself is waited for; that of one that was made to end only for
  * a moment.
  */
-function deliver(state: RunState, isEmpty: boolean): Step {
+function deliver(state: RunState): Step {
   if (state.phase !== "running") return { state, actions: [] };
   const wasForced = state.isKilling || state.limit !== undefined || state.stop !== undefined;
   return {
     state: { ...state, phase: "delivering" },
-    actions: [{ kind: "end-output", isPatient: isEmpty && !wasForced }],
+    actions: [{ kind: "end-output", isPatient: !wasForced }],
   };
 }
 
 function finish(state: RunState): Step {
   return { state: { ...state, phase: "finished" }, actions: [{ kind: "finish" }] };
 }
-
-/** The signals that are handled at all; those that were ignored at the start stay ignored. */
-export const HANDLED_SIGNALS: readonly number[] = [
-  SIGHUP,
-  SIGINT,
-  SIGQUIT,
-  SIGTERM,
-  SIGTSTP,
-  SIGTTIN,
-  SIGTTOU,
-  SIGCONT,
-  SIGWINCH,
-  10,
-  12,
-  14,
-  26,
-  27,
-  29,
-];

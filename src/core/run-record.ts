@@ -3,7 +3,7 @@
  * schema of the same record, for readers and documentation, is `cli/result-schema.ts`; a test holds
  * the two together.
  */
-import type { SignalReason } from "./run-machine.ts";
+import type { SignalReason } from "./run-state.ts";
 import type { Outcome } from "./outcome.ts";
 
 export interface SentSignal {

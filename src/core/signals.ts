@@ -44,6 +44,7 @@ export const SIGKILL = 9;
 export const SIGUSR1 = 10;
 export const SIGUSR2 = 12;
 export const SIGPIPE = 13;
+export const SIGALRM = 14;
 export const SIGTERM = 15;
 export const SIGCHLD = 17;
 export const SIGCONT = 18;
@@ -52,7 +53,10 @@ export const SIGTSTP = 20;
 export const SIGTTIN = 21;
 export const SIGTTOU = 22;
 export const SIGXFSZ = 25;
+export const SIGVTALRM = 26;
+export const SIGPROF = 27;
 export const SIGWINCH = 28;
+export const SIGIO = 29;
 
 /** The first real-time signal that programs may use; 32 and 33 belong to the C library. */
 export const SIGRTMIN = 34;

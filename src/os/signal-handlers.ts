@@ -4,7 +4,11 @@
  */
 import { maskHolds, nameSignal } from "../core/signals.ts";
 import { stopBySignal } from "./leave.ts";
+import { type Timer, wakeAfter } from "./timers.ts";
 
+/** Within this span after CONT the default action is in force. */
+const STALE_MS = 20;
+const returning = new Map<number, Timer>();
 const installed = new Map<number, () => void>();
 
 function eventOf(signal: number): NodeJS.Signals {
@@ -33,7 +37,12 @@ export function handleSignals(
 export function stopAs(signal: number): void {
   const handler = installed.get(signal);
   if (handler === undefined) return; // ignored from the start: the shell does not expect us to stop
+  returning.get(signal)?.cancel();
   process.off(eventOf(signal), handler);
   stopBySignal(signal);
-  process.on(eventOf(signal), handler);
+  // What queued up before we stopped is of the past and must not stop us again.
+  returning.set(
+    signal,
+    wakeAfter(STALE_MS, () => process.on(eventOf(signal), handler)),
+  );
 }

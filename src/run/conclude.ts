@@ -3,7 +3,7 @@
  * know, writes the record.
  */
 import { decideOutcome, type Leaving, type Outcome } from "../core/outcome.ts";
-import type { RunState } from "../core/run-machine.ts";
+import type { RunState } from "../core/run-state.ts";
 import type { NamedProcess } from "../core/run-record.ts";
 import { faultPoint } from "../os/faults.ts";
 import { say } from "../os/say.ts";

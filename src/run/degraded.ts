@@ -9,7 +9,7 @@
  */
 import type { WatchdogError } from "../core/errors.ts";
 import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.ts";
-import type { CommandEnd, LimitName, StopRequest } from "../core/run-machine.ts";
+import type { CommandEnd, LimitName, StopRequest } from "../core/run-state.ts";
 import { DEFAULT_KILL_AFTER_MS } from "../core/run-options.ts";
 import { numberOfSignal, SIGKILL, SIGTERM } from "../core/signals.ts";
 import { type DegradedChild, spawnDegraded } from "../os/degraded-spawn.ts";

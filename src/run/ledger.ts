@@ -3,7 +3,7 @@
  * nobody, decides nothing.
  */
 import type { Leftover, NamedProcess, SentSignal } from "../core/run-record.ts";
-import type { SignalReason } from "../core/run-machine.ts";
+import type { SignalReason } from "../core/run-state.ts";
 import { nameSignal, SIGKILL } from "../core/signals.ts";
 import { type MonotonicAt, spanMs } from "../core/time.ts";
 import type { ProcessRow } from "../core/tree-members.ts";

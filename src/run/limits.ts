@@ -3,7 +3,7 @@
  * decided by the clock that the limit is defined on: CLOCK_MONOTONIC for spans (stands still in
  * suspend), the wall clock for a time of the day.
  */
-import type { LimitName } from "../core/run-machine.ts";
+import type { LimitName } from "../core/run-state.ts";
 import type { RunOptions } from "../core/run-options.ts";
 import { type MonotonicAt, spanMs, type WallAt } from "../core/time.ts";
 import { monotonicNow, nextWallTime, wallNow } from "../os/clock.ts";

@@ -3,7 +3,7 @@
  * record that cannot be written is told, and never stops or changes the run.
  */
 import type { Outcome } from "../core/outcome.ts";
-import type { CommandEnd } from "../core/run-machine.ts";
+import type { CommandEnd } from "../core/run-state.ts";
 import type { RunOptions } from "../core/run-options.ts";
 import {
   describeCommand,

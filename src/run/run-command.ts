@@ -6,7 +6,7 @@
  * can fall between.
  */
 import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.ts";
-import type { RunState } from "../core/run-machine.ts";
+import type { RunState } from "../core/run-state.ts";
 import type { WallAt } from "../core/time.ts";
 import { faultPoint } from "../os/faults.ts";
 import { findFfiTrouble } from "../os/libc.ts";

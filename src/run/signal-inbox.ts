@@ -2,7 +2,7 @@
  * Signals that arrive before there is somebody to hear them: the handlers stand before the spawn,
  * so that a TERM in between neither kills watchdog nor is forgotten.
  */
-import { HANDLED_SIGNALS } from "../core/run-machine.ts";
+import { HANDLED_SIGNALS } from "../core/run-state.ts";
 import { handleSignals } from "../os/signal-handlers.ts";
 
 /** More than this before the start are not worth telling apart. */

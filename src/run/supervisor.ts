@@ -4,15 +4,15 @@
  *
  * Clock: CLOCK_MONOTONIC. State after a crash of watchdog: the command and its tree live on.
  */
+import { decideNext } from "../core/run-machine.ts";
 import {
-  decideNext,
   FIRST_STATE,
   type LimitName,
   type RunAction,
   type RunEvent,
   type RunPolicy,
   type RunState,
-} from "../core/run-machine.ts";
+} from "../core/run-state.ts";
 import { SIGCONT, SIGKILL } from "../core/signals.ts";
 import { type MonotonicAt, spanMs } from "../core/time.ts";
 import { monotonicNow } from "../os/clock.ts";

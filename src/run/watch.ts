@@ -2,7 +2,7 @@
  * Sets a supervisor over a command that was just started: its tree, its signals, its limits, its
  * idleness. Everything that happened since the handlers were installed reaches it.
  */
-import type { InterruptHandling, RunPolicy, RunState } from "../core/run-machine.ts";
+import type { InterruptHandling, RunPolicy, RunState } from "../core/run-state.ts";
 import { DEFAULT_KILL_AFTER_MS } from "../core/run-options.ts";
 import { maskHolds, SIGHUP, SIGINT } from "../core/signals.ts";
 import { canOpenTerminal } from "../os/inheritance.ts";

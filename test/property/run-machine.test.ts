@@ -3,15 +3,15 @@
  * whole history instead of a state, and by what must hold whatever happens.
  */
 import { describe, expect, test } from "bun:test";
+import { decideNext } from "../../src/core/run-machine.ts";
 import {
-  decideNext,
   FIRST_STATE,
   type RunAction,
   type RunEvent,
   type RunPolicy,
   type RunState,
   type StopRequest,
-} from "../../src/core/run-machine.ts";
+} from "../../src/core/run-state.ts";
 import * as signals from "../../src/core/signals.ts";
 
 const { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGSTOP, SIGUSR1, SIGWINCH } = signals;

@@ -1,14 +1,14 @@
 /** The course of a run, told as stories: what happened, what was done about it. */
 import { describe, expect, test } from "bun:test";
+import { decideNext } from "../../../src/core/run-machine.ts";
 import {
-  decideNext,
   FIRST_STATE,
   HANDLED_SIGNALS,
   type RunAction,
   type RunEvent,
   type RunPolicy,
   type RunState,
-} from "../../../src/core/run-machine.ts";
+} from "../../../src/core/run-state.ts";
 import * as signals from "../../../src/core/signals.ts";
 
 const { SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1 } = signals;
