@@ -62,9 +62,10 @@ function unblockAll(): void {
 }
 
 /**
- * Sends ourselves a signal whose default action is in force: stops here until somebody continues
- * us.
+ * Sends this thread a signal whose default action is in force: stops here, before the call returns,
+ * until somebody continues us. (By kill(2) another thread might take it, and this one would go on
+ * for a moment.)
  */
 export function stopBySignal(signal: number): void {
-  libc().kill(process.pid, signal);
+  libc().raise(signal);
 }

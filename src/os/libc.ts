@@ -35,6 +35,7 @@ const HOT = {
   posix_spawn_file_actions_adddup2: { args: ["ptr", "i32", "i32"], returns: "i32" },
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   pthread_sigmask: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  raise: { args: ["i32"], returns: "i32" },
   read: { args: ["i32", "ptr", "u64"], returns: FFIType.i64_fast },
   setrlimit: { args: ["i32", "ptr"], returns: "i32" },
   signal: { args: ["i32", "ptr"], returns: "ptr" },

@@ -72,9 +72,9 @@ test("nothing is printed before the end, and then all of it in the common order"
   await runShell(scene, script, { env: { F: FIXTURES, R: scene.path("both"), PYTHON } });
   const expected = Array.from({ length: 10_000 }, (_, index) => `${index}\n`).join("");
   expect(readFileSync(scene.path("both"), "utf8")).toBe(expected);
-  await scene.startProgram(["mkfifo", scene.path("gate")]).ended;
   const waiting = `"$W" run --quiet -- \\
-    sh -c 'echo early; echo ready >"$1"; read -r line <"$0"; exit 3' "$G" "$G.ready" >"$R"`;
+    sh -c 'echo early; echo ready >"$1"
+      until [ -e "$0" ]; do sleep 0.02; done; exit 3' "$G" "$G.ready" >"$R"`;
   const running = scene.startProgram(["sh", "-c", waiting], {
     env: { W: RELEASE, G: scene.path("gate"), R: scene.path("early") },
   });

@@ -38,7 +38,6 @@ function expectKeys(record: ReturnType<typeof scene.readRecord>): void {
 
 test("while the command runs the record says so, and at the end how it went", async () => {
   const gate = scene.path("gate");
-  await scene.startProgram(["mkfifo", gate]).ended;
   const args = [
     ...scene.recordTo("live"),
     "--timeout",
@@ -55,7 +54,7 @@ test("while the command runs the record says so, and at the end how it went", as
     "--",
     "sh",
     "-c",
-    'read -r line <"$0"; echo out; exit 5',
+    'until [ -e "$0" ]; do sleep 0.02; done; echo out; exit 5',
     gate,
   ]);
   const running = await waitFor(
@@ -84,7 +83,7 @@ test("while the command runs the record says so, and at the end how it went", as
       idle_timeout_ms: null,
       not_after: "06:00:00",
     },
-    command: ["sh", "-c", 'read -r line <"$0"; echo out; exit 5', gate],
+    command: ["sh", "-c", 'until [ -e "$0" ]; do sleep 0.02; done; echo out; exit 5', gate],
   });
   await Bun.write(gate, "go\n");
   await started.ended;
