@@ -22,6 +22,8 @@ const workerUrls = {
   log: new URL("./output/log-worker.ts", import.meta.url),
 };
 const OK: Leaving = { kind: "status", code: 0 };
+/** The answer could not be written: ENOSPC, EIO. */
+const UNWRITTEN: Leaving = { kind: "status", code: 125 };
 const BUG: Leaving = { kind: "status", code: 125 };
 
 async function main(): Promise<Leaving> {
@@ -35,8 +37,7 @@ async function main(): Promise<Leaving> {
     case "version":
     case "help": {
       const { answerQuestion } = await import("./cli/commands.ts");
-      writeAnswer(await answerQuestion(cut, build));
-      return OK;
+      return writeAnswer(await answerQuestion(cut, build)) ? OK : UNWRITTEN;
     }
     case "keep": {
       const { keepCommand } = await import("./run/keep.ts");
@@ -62,7 +63,7 @@ async function main(): Promise<Leaving> {
 
 function report(error: unknown): Leaving {
   if (error instanceof WatchdogError) {
-    say(renderError(error).trimEnd());
+    for (const line of renderError(error).trimEnd().split("\n")) say(line);
     return { kind: "status", code: error.exitStatus };
   }
   say(`watchdog: bug: ${error instanceof Error ? error.message : String(error)}`);

@@ -25,8 +25,8 @@ export function droppedLines(): number {
  * Writes `watchdog: <text>` lines; control characters of foreign words were escaped by whoever
  * rendered them.
  */
-export function say(text: string): void {
-  const bytes = Buffer.from(`${text}\n`).subarray(0, ROOM_BYTES);
+export function say(line: string): void {
+  const bytes = Buffer.from(`${escapeControls(line)}\n`).subarray(0, ROOM_BYTES);
   if (!hasRoom()) {
     dropped += 1;
     return;
@@ -74,19 +74,24 @@ function hasRoom(): boolean {
 /**
  * The answer of a command other than `run`, to standard output; all of it, waiting for the reader.
  */
-export function writeAnswer(text: string): void {
+export function writeAnswer(text: string): boolean {
   const bytes = Buffer.from(text);
   let offset = 0;
   while (offset < bytes.length) {
     try {
       offset += writeSync(STDOUT, bytes, offset);
     } catch (error) {
-      if (!isAgain(error)) return; // EPIPE: the reader has had enough
+      if (!isAgain(error)) return codeOf(error) === "EPIPE"; // the reader has had enough
       sys.poll([[STDOUT, POLLOUT]], -1, []);
     }
   }
+  return true;
 }
 
 function isAgain(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EAGAIN";
+  return codeOf(error) === "EAGAIN";
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }

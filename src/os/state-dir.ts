@@ -6,7 +6,7 @@
  * The default depends on the user alone, whatever HOME and XDG say: cron's and the shell's differ,
  * and two directories would exclude nobody. State after a crash: a directory that is empty.
  */
-import { lstatSync, mkdirSync, readFileSync, statfsSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { WatchdogError } from "../core/errors.ts";
 
@@ -29,13 +29,20 @@ const REMOTE_FILE_SYSTEMS: Readonly<Record<number, string>> = {
 
 /** The absolute path of the state directory; nothing is created or checked. */
 export function resolveStateDirectory(asked: string | undefined): string {
-  if (asked !== undefined) return resolve(asked);
+  if (asked !== undefined) return resolveAsked(asked);
   const uid = process.getuid?.() ?? 0;
   if (uid === 0) return "/var/lib/watchdog";
   const home = findHome(uid);
   return home !== undefined && isLocalDirectory(home)
     ? `${home}/.local/state/watchdog`
     : `/var/tmp/watchdog-${uid}`;
+}
+
+/** A relative path needs the working directory, and that must have a name that text can hold. */
+function resolveAsked(asked: string): string {
+  const path = resolve(asked);
+  if (!path.includes("\ufffd")) return path;
+  throw refuse(asked, "the name of the working directory is not UTF-8, expected an absolute path");
 }
 
 /** The home of the password database (passwd(5)); never HOME. */
@@ -106,6 +113,7 @@ function createStateDirectory(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
     mkdirSync(path, { mode: PRIVATE_DIRECTORY });
+    chmodSync(path, PRIVATE_DIRECTORY); // a umask may have taken away our own rights
   } catch (cause) {
     // A run beside us was faster; the same user, the same mode.
     if (codeOf(cause) === "EEXIST") return;
@@ -142,14 +150,14 @@ const LONGEST_NAME = 150;
 
 function refuse(path: string, reason: string): WatchdogError {
   return new WatchdogError("state.refused", `state directory ${path}: ${reason}`, {
-    hint: "give another one: --state-dir DIR",
+    hint: "watchdog help run",
   });
 }
 
 function unusable(path: string, cause: unknown): WatchdogError {
   const text = cause instanceof Error ? cause.message : String(cause);
   return new WatchdogError("state.unusable", `state directory ${path} cannot be used: ${text}`, {
-    hint: "give another one: --state-dir DIR",
+    hint: "watchdog help run",
     cause,
   });
 }

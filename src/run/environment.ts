@@ -18,6 +18,13 @@ export interface RunVariables {
  * (sd_listen_fds(3)).
  */
 const NAMES_ANOTHER_PID = ["LISTEN_PID", "LISTEN_FDS"];
+/** Of the run around this one, where they mean something else; this version sets none of them. */
+const OF_ANOTHER_RUN = [
+  "WATCHDOG_LEASE",
+  "WATCHDOG_GENERATION",
+  "WATCHDOG_PROGRESS",
+  "WATCHDOG_ATTEMPT",
+];
 /** Ids of one run path; a deeper nesting drops the outermost. */
 export const LONGEST_RUN_PATH = 64;
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -29,7 +36,7 @@ export function makeEnvironment(
   variables: RunVariables,
 ): Uint8Array[] {
   const own = listVariables(inherited, variables);
-  const removed = new Set([...NAMES_ANOTHER_PID, ...own.keys()]);
+  const removed = new Set([...NAMES_ANOTHER_PID, ...OF_ANOTHER_RUN, ...own.keys()]);
   const kept = inherited.filter((entry) => {
     const key = keyOf(entry);
     return !removed.has(key) && !isOption(key) && !isFaultVariable(key);

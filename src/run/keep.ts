@@ -13,7 +13,7 @@ import type { Inheritance } from "../os/inheritance.ts";
 import { readStat } from "../os/proc.ts";
 import { type Redirection, spawnProcess } from "../os/spawn.ts";
 import { openStateDirectory, resolveStateDirectory } from "../os/state-dir.ts";
-import { nameErrno } from "../os/sys.ts";
+import { F_SETFL, nameErrno, sys } from "../os/sys.ts";
 import { splitRunPath, valueOf } from "./environment.ts";
 import { KEPT_VARIABLE, registerKept } from "./kept-registry.ts";
 
@@ -23,6 +23,8 @@ export interface KeepRequest {
   readonly output: string | undefined;
   readonly stateDir: string | undefined;
 }
+
+const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
 
 /** Variables that tie a process to its run. */
 const TIES = [
@@ -100,7 +102,10 @@ function redirect(output: string | undefined): Redirection[] {
 
 function openOutput(path: string): number {
   try {
-    return openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND, 0o666);
+    const fd = openSync(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, 0o666);
+    // Only for the open, which would wait for the reader of a FIFO; the command writes as ever.
+    sys.fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
   } catch (cause) {
     const text = cause instanceof Error ? cause.message : String(cause);
     throw new WatchdogError("keep.unregistered", `--output ${path} cannot be opened: ${text}`, {
