@@ -43,7 +43,7 @@ const ENTRY_POINTS = ["src/main.ts", "src/output/copy-worker.ts", "src/output/lo
  * Bun's version and the wrapped command never runs. `BUN_INSPECT` is also the beginning of
  * BUN_INSPECT_CONNECT_TO, _NOTIFY and _PRELOAD, which go with it.
  */
-const BUN_VARIABLES = ["BUN_OPTIONS", "BUN_BE_BUN", "BUN_INSPECT"];
+const BUN_VARIABLES = ["BUN_OPTIONS", "BUN_BE_BUN", "BUN_INSPECT", "BUN_FEATURE_FLAG_NO_ORPHANS"];
 
 /** Strings of the fault hooks; `test/house/release-binary.test.ts` searches for the same. */
 const FAULT_MARKERS = ["WATCHDOG_FAULT", "fault injected at"];

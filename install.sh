@@ -2,11 +2,12 @@
 # Installs one file, $PREFIX/bin/watchdog, or removes it again. Builds it first where dist/ holds
 # none. Refuses a binary whose checksum is wrong and a target that is not watchdog's.
 # Always holds: the target is the old binary or the new one, complete and executable (written
-# beside, then renamed); a watchdog that runs goes on with its old file. The body is in functions
-# that the last line calls, so that half of this file does nothing.
+# beside, then renamed); a watchdog that runs goes on with its old file; no directory is removed but
+# one that the same, failing call has made. The body is in functions that the last line calls, so
+# that half of this file does nothing.
 
 usage() {
-  cat <<'END'
+  cat <<END
 Install or remove watchdog: one file, PREFIX/bin/watchdog.
 
 usage: sh install.sh [--uninstall | --help]
@@ -15,7 +16,7 @@ usage: sh install.sh [--uninstall | --help]
   --uninstall   remove PREFIX/bin/watchdog
   --help        print this
 
-  PREFIX="$HOME/.local" sh install.sh
+  PREFIX="\$HOME/.local" sh $self
 END
 }
 
@@ -33,6 +34,20 @@ quote() {
   esac
 }
 
+# Finds this very file, through links, and the project that it lies in. Sets self to what calls it
+# from anywhere, and here to nothing where it came through a pipe or lies alone.
+find_project() {
+  self=install.sh
+  here=
+  script=$(readlink -f -- "$0" 2>/dev/null) || return 0
+  directory=$(dirname -- "$script")
+  [ -f "$script" ] || return 0
+  if [ -f "$directory/dist/watchdog" ] || [ -f "$directory/test/support/toolchain.sh" ]; then
+    self=$(quote "$script")
+    here=$directory
+  fi
+}
+
 choose_target() {
   if [ -z "${PREFIX:-}" ]; then
     if [ "$(id -u)" -eq 0 ]; then
@@ -40,16 +55,17 @@ choose_target() {
     elif [ -n "${HOME:-}" ]; then
       PREFIX=$HOME/.local
     else
-      fail 'found neither PREFIX nor HOME' 'PREFIX=/usr/local sh install.sh' 64
+      fail 'found neither PREFIX nor HOME' "PREFIX=/usr/local sh $self" 64
     fi
   fi
   case $PREFIX in
     /*) ;;
-    *) PREFIX=$called_in/${PREFIX#./} ;;
+    *) PREFIX=$(pwd)/${PREFIX#./} ;;
   esac
-  # No trailing slash: the paths that are printed are the ones to paste.
-  while [ "$PREFIX" != "${PREFIX%/}" ]; do PREFIX=${PREFIX%/}; done
-  bin=$PREFIX/bin
+  # No trailing slash: the paths that are printed are the ones to paste. The root alone keeps its
+  # own, because an empty PREFIX means the default.
+  while [ "$PREFIX" != / ] && [ "$PREFIX" != "${PREFIX%/}" ]; do PREFIX=${PREFIX%/}; done
+  bin=${PREFIX%/}/bin
   target=$bin/watchdog
 }
 
@@ -70,18 +86,38 @@ check_target() {
 build_if_missing() {
   if [ -f "$here/dist/watchdog" ]; then
     newer=$(find "$here/src" "$here/build.ts" -newer "$here/dist/watchdog" 2>/dev/null | head -n 1)
-    [ -z "$newer" ] || echo "note: dist/watchdog is older than $newer (npm run build makes it anew)"
+    [ -z "$newer" ] || echo "note: dist/watchdog is older than $newer; this makes it anew:
+  $anew"
     return 0
   fi
   # It has said what is missing.
   bun=$(sh "$here/test/support/toolchain.sh") || exit 1
   echo "building dist/watchdog ..."
   (cd "$here" && "$bun" build.ts) >&2 ||
-    fail 'the build failed, see above' "cd $(quote "$here") && npm run build"
+    fail 'the build failed, see above' "cd $(quote "$here") && $(quote "$bun") build.ts"
 }
 
 sha256_of() {
   sha256sum <"$1" | cut -d ' ' -f 1
+}
+
+# Makes a directory and what is missing above it, and notes what it made, innermost first. What is
+# there already ("a/.", or made by another program just now) is not noted.
+make_directory() {
+  [ ! -d "${1:-/}" ] || return 0
+  make_directory "${1%/*}" || return 1
+  if mkdir "$1" 2>/dev/null; then
+    made="$(quote "$1") $made"
+  else
+    [ -d "$1" ]
+  fi
+}
+
+# The binary has its own name by then, or the installation has failed.
+clean_up() {
+  rm -f "$beside"
+  # Each word in it is quoted.
+  [ -z "$made" ] || eval "rmdir $made" 2>/dev/null
 }
 
 # Checks the copy, not its source: what was read and written is what counts.
@@ -90,16 +126,16 @@ write_beside() {
   [ -n "$wanted" ] ||
     fail "found no checksum in $here/dist/watchdog.sha256" "rm -r $(quote "$here/dist")"
   umask 022
-  mkdir -p "$bin" 2>/dev/null || fail "cannot create $bin" "$elsewhere" 73
+  made=
   beside=$bin/.watchdog-new-$$
-  trap 'rm -f "$beside"' EXIT
+  trap clean_up EXIT
   trap 'exit 130' HUP INT TERM
+  make_directory "$bin" || fail "cannot create $bin" "$elsewhere" 73
   cp "$here/dist/watchdog" "$beside" ||
     fail "cannot write in $bin" "$elsewhere" 73
   found=$(sha256_of "$beside")
   if [ "$found" != "$wanted" ]; then
-    fail "dist/watchdog is damaged: found sha256 $found, expected $wanted" \
-      "rm -r $(quote "$here/dist") && sh $(quote "$here/install.sh")"
+    fail "dist/watchdog is damaged: found sha256 $found, expected $wanted" "$anew"
   fi
   chmod 0755 "$beside" || fail "cannot set the mode of $beside" "$elsewhere"
   version=$("$beside" --version) ||
@@ -110,15 +146,12 @@ put_in_place() {
   verb=installed
   [ ! -e "$target" ] || verb=replaced
   mv -f "$beside" "$target" || fail "cannot rename to $target" "ls -ld $(quote "$bin")" 73
-}
-
-undo_line() {
-  printf 'PREFIX=%s sh %s --uninstall' "$(quote "$PREFIX")" "$(quote "$here/install.sh")"
+  made=
 }
 
 report() {
   echo "$verb: $target ($version)"
-  echo "undo: $(undo_line)"
+  echo "undo: PREFIX=$(quote "$PREFIX") sh $self --uninstall"
   case :$PATH: in
     *:"$bin":*) ;;
     *)
@@ -132,6 +165,9 @@ report() {
 }
 
 install_binary() {
+  [ -n "$here" ] ||
+    fail 'found no watchdog beside this script, it installs from a clone or a build' \
+      'cd /path/to/watchdog && sh install.sh'
   check_target
   build_if_missing
   write_beside
@@ -146,24 +182,20 @@ uninstall_binary() {
   fi
   check_target
   rm -f "$target" || fail "cannot remove $target" "ls -ld $(quote "$bin")" 73
-  # Only where they are empty now: bin/ and then PREFIX itself, never the home directory.
-  if rmdir "$bin" 2>/dev/null && [ "$PREFIX" != "${HOME:-}" ]; then
-    rmdir "$PREFIX" 2>/dev/null || :
-  fi
   echo "removed: $target"
-  echo "undo: PREFIX=$(quote "$PREFIX") sh $(quote "$here/install.sh")"
+  [ -z "$here" ] || echo "undo: PREFIX=$(quote "$PREFIX") sh $self"
 }
 
 main() {
-  called_in=$(pwd)
-  here=$(cd "$(dirname "$0")" && pwd) || exit 1
-  elsewhere="PREFIX=/some/other/place sh $(quote "$here/install.sh")"
-  [ "$#" -le 1 ] || fail "found $# words, expected at most one" 'sh install.sh --help' 64
+  find_project
+  elsewhere="PREFIX=/some/other/place sh $self"
+  anew="rm -r $(quote "$here/dist") && sh $self"
+  [ "$#" -le 1 ] || fail "found $# words, expected at most one" "sh $self --help" 64
   case ${1:-} in
     '') action=install_binary ;;
     --uninstall) action=uninstall_binary ;;
     --help | -h) usage && return 0 ;;
-    *) fail "unknown word '$1', expected --uninstall or --help" 'sh install.sh --help' 64 ;;
+    *) fail "unknown word '$1', expected --uninstall or --help" "sh $self --help" 64 ;;
   esac
   choose_target
   "$action"

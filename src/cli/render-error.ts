@@ -6,7 +6,7 @@
  */
 
 import type { WatchdogError } from "../core/errors.ts";
-import { escapeUnprintable } from "./shown-words.ts";
+import { escapeUnprintable } from "../core/printable.ts";
 
 export function renderError(error: Pick<WatchdogError, "message" | "hint">): string {
   const lines = [`watchdog: error: ${escapeUnprintable(error.message)}\n`];

@@ -26,6 +26,7 @@ const REASONS: Readonly<Record<OutcomeReason, string>> = {
   "command-not-executable": "the program cannot be executed",
   "command-not-started": "the system could not start it",
   "tree-not-ended": "a process outlived even KILL",
+  "output-not-written": "the command went well, but its output could not be written",
 };
 const reason = z.enum(Object.keys(REASONS));
 const instant = z.iso.datetime();
@@ -68,6 +69,7 @@ const output = z.looseObject({
   is_copied: z
     .boolean()
     .describe("false: the command has the descriptors themselves, nothing counted"),
+  write_error: z.string().nullable().describe("why output could not be written, null: it could"),
 });
 
 const log = z.looseObject({

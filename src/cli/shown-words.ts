@@ -6,27 +6,10 @@
  * colour or reorder a line of the terminal it is printed on.
  */
 
+import { escapeUnprintable, unprintable } from "../core/printable.ts";
+
 /** A word in a sentence is cut here: the sentence must stay one that a person reads. */
 export const MAX_SHOWN_LENGTH = 80;
-
-/**
- * C0, DEL, C1, and the characters of Unicode that are invisible or turn the direction of writing.
- */
-function unprintable(): RegExp {
-  // Made anew for each use: a global expression remembers where it stopped.
-  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
-}
-
-/** The text with each unprintable character as its escape: `\n`, `\x1b`, `\u{202e}`. */
-export function escapeUnprintable(text: string): string {
-  return text.replace(unprintable(), (character) => {
-    if (character === "\n") return "\\n";
-    if (character === "\t") return "\\t";
-    const code = character.codePointAt(0) ?? 0;
-    const digits = code.toString(16);
-    return code < 0x100 ? `\\x${digits.padStart(2, "0")}` : `\\u{${digits}}`;
-  });
-}
 
 /** `"word"` for a sentence, cut when it is long. */
 export function showWord(word: string): string {

@@ -25,7 +25,8 @@ export type OutcomeReason =
   | "command-not-found"
   | "command-not-executable"
   | "command-not-started"
-  | "tree-not-ended";
+  | "tree-not-ended"
+  | "output-not-written";
 
 /** How watchdog itself leaves: with a number, or by the signal that ended the command. */
 export type Leaving =
@@ -47,6 +48,11 @@ export interface OutcomeFacts {
   /** Signals that the kernel delivered to the whole group (keys, hang-ups). */
   readonly seen: readonly number[];
   readonly successExitCodes: readonly number[];
+  /**
+   * The copy of the output met an error of its destination (a full disk), which the command would
+   * have met itself.
+   */
+  readonly hasLostOutput: boolean;
 }
 
 export function decideOutcome(facts: OutcomeFacts): Outcome {
@@ -66,6 +72,9 @@ export function decideOutcome(facts: OutcomeFacts): Outcome {
     return { name: "signaled", because: "killed-by-signal", statusOf: "command", leaving };
   }
   const isGood = facts.successExitCodes.includes(end.code);
+  if (isGood && facts.hasLostOutput) {
+    return ofWatchdog("wrapper_error", "output-not-written", EXIT.wrapper_error);
+  }
   return { name: isGood ? "ok" : "failed", because: "exited", statusOf: "command", leaving };
 }
 

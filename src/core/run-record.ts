@@ -36,6 +36,7 @@ export interface OutputSummary {
   readonly stderr_bytes: number | null;
   readonly last_output_at: string | null;
   readonly is_copied: boolean;
+  readonly write_error: string | null;
 }
 
 export interface RunRecord {

@@ -32,6 +32,8 @@ export interface TreeView {
   readonly rows: readonly ProcessRow[];
   readonly ancestors: ReadonlySet<number>;
   readonly inborn: ReadonlySet<number>;
+  /** Whether there ever were any: what they leave behind when they end is not of the job either. */
+  readonly hadInborn: boolean;
   readonly helpers: ReadonlySet<number>;
   readonly kept: ReadonlySet<number>;
   /** Members that an earlier look has proven, by pid and start: `4711@98765`. */
@@ -112,7 +114,7 @@ function decideRoot(view: TreeView, root: ProcessRow, pid: number): Membership {
   if (root.pid === view.main) {
     return { kind: "member", because: pid === view.main ? "main" : "descends" };
   }
-  if (view.inborn.size === 0) return { kind: "member", because: "descends" };
+  if (!view.hadInborn) return { kind: "member", because: "descends" };
   if (view.proven.has(identify(root))) return { kind: "member", because: "proven" };
   if (view.cookieOf(root.pid) === "yes") return { kind: "member", because: "cookie" };
   return { kind: "spared", because: "adopted-unproven" };

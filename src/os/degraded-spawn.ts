@@ -29,13 +29,13 @@ const REASONS: Readonly<Record<string, DegradedRefusal["because"]>> = {
 
 export function spawnDegraded(
   argv: readonly Uint8Array[],
-  variables: Readonly<Record<string, string | undefined>>,
+  environment: Readonly<Record<string, string>>,
 ): DegradedChild | DegradedRefusal {
   const words = argv.map((word) => Buffer.from(word).toString("utf8"));
   try {
     const child = Bun.spawn(words, {
       stdio: ["inherit", "inherit", "inherit"],
-      env: { ...process.env, ...variables },
+      env: environment,
     });
     return {
       kind: "started",

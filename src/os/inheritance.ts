@@ -114,13 +114,32 @@ function readDescriptor(fd: number): string | undefined {
   }
 }
 
-/** The highest epoll that watches exactly one of our event descriptors: Bun's loop, opened last. */
+/**
+ * Bun's loop: an epoll that watches an event descriptor, and whose note beside it
+ * (epoll_event.data, `data:` in fdinfo) is an address in this very process. A caller's was noted in
+ * another one.
+ */
 function findOwnPair(kinds: ReadonlyMap<number, string>): Set<number> {
   const polls = [...kinds].filter(([, kind]) => kind === "anon_inode:[eventpoll]");
-  for (const [poll] of polls.sort(([a], [b]) => b - a)) {
-    const watched = /^tfd:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${poll}`, "latin1"))?.[1];
-    const event = Number(watched);
-    if (kinds.get(event) === "anon_inode:[eventfd]") return new Set([poll, event]);
-  }
-  return new Set(polls.slice(0, 1).map(([poll]) => poll));
+  const pairs = polls.flatMap(([poll]) => {
+    const info = readFileSync(`/proc/self/fdinfo/${poll}`, "latin1");
+    const watched = /^tfd:\s*(\d+)\s+events:\s*[0-9a-f]+\s+data:\s*([0-9a-f]+)/m.exec(info);
+    const event = Number(watched?.[1]);
+    const isEvent = kinds.get(event) === "anon_inode:[eventfd]";
+    return isEvent ? [{ poll, event, note: BigInt(`0x${watched?.[2] ?? "0"}`) }] : [];
+  });
+  const own = pairs.length < 2 ? pairs[0] : pairs.find((pair) => isMapped(pair.note));
+  return new Set(own === undefined ? [] : [own.poll, own.event]);
+}
+
+/** Whether an address (its upper 16 bits are a tag) lies in our memory. */
+function isMapped(address: bigint): boolean {
+  const plain = address & 0xffff_ffff_ffffn;
+  return readFileSync("/proc/self/maps", "latin1")
+    .split("\n")
+    .some((line) => {
+      const range = /^([0-9a-f]+)-([0-9a-f]+) /.exec(line);
+      if (range === null) return false;
+      return BigInt(`0x${range[1]}`) <= plain && plain < BigInt(`0x${range[2]}`);
+    });
 }

@@ -102,9 +102,8 @@ function listNumbers(path: string): number[] {
 }
 
 /**
- * The command line for people: arguments joined by blanks, control characters escaped, cut to
- * `limit` characters. A process in state D keeps its short name: its memory lock may be stuck, and
- * `cmdline` would wait for it.
+ * The command line for people: arguments joined by blanks, cut to `limit` characters. A process in
+ * state D keeps its short name: its memory lock may be stuck, and `cmdline` would wait for it.
  */
 export function readCommand(pid: number, limit = 200): string {
   const isStuck = readStat(pid)?.state === "D";
@@ -113,12 +112,7 @@ export function readCommand(pid: number, limit = 200): string {
     .replaceAll("\0", " ");
   const name = raw === undefined || raw === "" ? `[${readName(pid)}]` : raw;
   const text = Buffer.from(name, "latin1").toString("utf8");
-  const shown = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => escapeControl(c));
-  return shown.length > limit ? `${shown.slice(0, limit)}…` : shown;
-}
-
-function escapeControl(character: string): string {
-  return `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`;
+  return text.length > limit ? `${text.slice(0, limit)}…` : text;
 }
 
 function readName(pid: number): string {

@@ -5,6 +5,7 @@
  * up a signal, a limit or a kill.
  */
 import { writeSync } from "node:fs";
+import { escapeUnprintable } from "../core/printable.ts";
 import { SIGTTOU } from "../core/signals.ts";
 import { libc } from "./libc.ts";
 import { POLLOUT, sys } from "./sys.ts";
@@ -26,7 +27,7 @@ export function droppedLines(): number {
  * rendered them.
  */
 export function say(line: string): void {
-  const bytes = Buffer.from(`${escapeControls(line)}\n`).subarray(0, ROOM_BYTES);
+  const bytes = Buffer.from(`${escapeUnprintable(line)}\n`).subarray(0, ROOM_BYTES);
   if (!hasRoom()) {
     dropped += 1;
     return;

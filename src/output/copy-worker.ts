@@ -10,7 +10,7 @@
 import { ptr } from "bun:ffi";
 import { chmodSync, mkdirSync } from "node:fs";
 import { monotonicNow } from "../os/clock.ts";
-import { F_GETFL, F_SETFL, O_NONBLOCK, sys } from "../os/sys.ts";
+import { EPIPE, F_GETFL, F_SETFL, O_NONBLOCK, sys } from "../os/sys.ts";
 import { CHUNK_BYTES, ChunkRing } from "./chunk-ring.ts";
 import { Destination } from "./destination.ts";
 import { LogFeed } from "./log-feed.ts";
@@ -87,7 +87,8 @@ function settleSpool(spool: Spool, state: StreamState): void {
   const verdict = state.awaitVerdict();
   if (verdict === "discard") return spool.discard();
   const outcome = spool.replay();
-  if (outcome < 0) state.errno = -outcome;
+  if (outcome === -EPIPE) return; // its reader has left, as it may
+  if (outcome < 0) state.failReplay(-outcome);
 }
 
 function makePrivateDirectory(path: string): void {

@@ -82,6 +82,12 @@ export class StreamState {
     Atomics.compareExchange(this.#words, INT.end, 0, SOURCE_ENDS.indexOf(end));
   }
 
+  /** What was held back could not be delivered in the end: this overrides a good end. */
+  failReplay(errno: number): void {
+    Atomics.store(this.#words, INT.errno, errno);
+    Atomics.store(this.#words, INT.end, SOURCE_ENDS.indexOf("write-failed"));
+  }
+
   get errno(): number {
     return Atomics.load(this.#words, INT.errno);
   }

@@ -26,7 +26,11 @@ export interface EndedRun {
 /** The status is decided first: whatever goes wrong in telling it does not change it. */
 export function conclude(run: EndedRun): Leaving {
   const { successExitCodes } = run.course.options;
-  const outcome = decideOutcome({ ...run.state, successExitCodes });
+  const outcome = decideOutcome({
+    ...run.state,
+    successExitCodes,
+    hasLostOutput: run.output.writeError() !== undefined,
+  });
   try {
     report(run, outcome);
   } catch (error) {
@@ -41,6 +45,7 @@ function report(run: EndedRun, outcome: Outcome): void {
   const kept = hasChildren ? nameProcesses(run.tree.kept()) : [];
   const leftAlone = hasChildren ? nameProcesses(run.tree.leftAlone()) : [];
   if (!(course.options.isQuiet && outcome.name === "ok")) tell(run, outcome, leftAlone);
+  for (const line of output.troubles()) say(line);
   faultPoint("record.end", { outcome: outcome.name });
   const record = recordOfEnded(course, run.main, {
     outcome,
@@ -52,7 +57,7 @@ function report(run: EndedRun, outcome: Outcome): void {
     log: output.logSummary(),
   });
   if (course.options.isVerbose) for (const line of describeEnd(outcome, record)) say(line);
-  writeRecord(course.options.resultFile, record);
+  writeRecord(course, record);
   forgetKept(course.stateDirectory, course.identity.runId);
 }
 
@@ -69,7 +74,6 @@ function tell(run: EndedRun, outcome: Outcome, leftAlone: readonly NamedProcess[
   tellLeftovers(run);
   if (state.isStuck || unsignalable.length > 0) say(messages.notSignalable(unsignalable));
   if (leftAlone.length > 0) say(messages.leftAlone(leftAlone));
-  for (const line of run.output.troubles()) say(line);
 }
 
 function tellLeftovers(run: EndedRun): void {
@@ -77,6 +81,14 @@ function tellLeftovers(run: EndedRun): void {
   const left = course.ledger.leftovers(true);
   // After a limit or a request the whole tree was meant: who outlived the main command is no news.
   if (left.length === 0 || state.limit !== undefined || state.stop !== undefined) return;
-  if (endsLeftovers(run)) return say(messages.leftoversEnded(left));
-  if (course.options.leftovers === "leave") say(messages.leftoversLeft(left));
+  const { unnamedLeftovers } = course.ledger;
+  if (endsLeftovers(run)) {
+    // Who could not be ended has a line of its own.
+    const ended = left.filter((one) => one.ended_by !== null);
+    if (ended.length > 0) say(messages.leftoversEnded(ended, ended.length + unnamedLeftovers));
+    return;
+  }
+  if (course.options.leftovers === "leave") {
+    say(messages.leftoversLeft(left, left.length + unnamedLeftovers));
+  }
 }

@@ -4,10 +4,12 @@
 import { WatchdogError } from "../core/errors.ts";
 import type { RunOptions } from "../core/run-options.ts";
 import type { RunRecord } from "../core/run-record.ts";
+import type { WallAt } from "../core/time.ts";
 import type { Inheritance } from "../os/inheritance.ts";
 import { say } from "../os/say.ts";
 import { openStateDirectory, resolveStateDirectory } from "../os/state-dir.ts";
 import type { CopyPlan } from "../output/copy.ts";
+import { makeEnvironment } from "./environment.ts";
 import { makeIdentity, type RunIdentity } from "./identity.ts";
 import { RunLedger } from "./ledger.ts";
 import { messages } from "./messages.ts";
@@ -30,6 +32,8 @@ export interface Course {
   readonly stateDirectory: string;
   /** Whether the state directory can be written; without it there is no log. */
   readonly hasState: boolean;
+  /** The caller's: ours is changed once the command has it. */
+  readonly umask: number;
 }
 
 /**
@@ -40,7 +44,8 @@ export function prepareCourse(request: RunRequest): Course {
   const ledger = new RunLedger(identity.startedAt);
   const stateDirectory = resolveStateDirectory(request.options.stateDir);
   const hasState = checkState(stateDirectory, ledger);
-  return { request, options: request.options, identity, ledger, stateDirectory, hasState };
+  const umask = process.umask();
+  return { request, options: request.options, identity, ledger, stateDirectory, hasState, umask };
 }
 
 /**
@@ -57,4 +62,18 @@ function checkState(path: string, ledger: RunLedger): boolean {
     ledger.noteDegraded("state-unusable");
     return false;
   }
+}
+
+/** What the command gets: the caller's environment and the variables of the run. */
+export function makeCommandEnvironment(course: Course): Uint8Array[] {
+  const { identity, options, request } = course;
+  const { timeoutMs } = options;
+  const deadlineAt =
+    timeoutMs === undefined ? undefined : ((identity.startedWallAt + timeoutMs) as WallAt);
+  return makeEnvironment(request.inherited.environment, request.isOptionVariable, {
+    runId: identity.runId,
+    jobName: identity.jobName,
+    stateDirectory: course.stateDirectory,
+    deadlineAt,
+  });
 }

@@ -15,8 +15,7 @@ import { numberOfSignal, SIGKILL, SIGTERM } from "../core/signals.ts";
 import { type DegradedChild, spawnDegraded } from "../os/degraded-spawn.ts";
 import { say } from "../os/say.ts";
 import { type Timer, wakeAfter } from "../os/timers.ts";
-import type { Course } from "./course.ts";
-import { extendRunPath } from "./environment.ts";
+import { type Course, makeCommandEnvironment } from "./course.ts";
 import { setDeadlines, watchDeadlines } from "./limits.ts";
 import { messages } from "./messages.ts";
 import { recordOfEnded, recordOfRunning, unstarted, writeRecord } from "./record.ts";
@@ -32,7 +31,7 @@ export async function runDegraded(course: Course, trouble: WatchdogError): Promi
   course.ledger.noteDegraded("no-ffi");
   say(messages.degraded(trouble.message));
   const inbox = new SignalInbox(course.request.inherited.ignoredSignals);
-  writeRecord(course.options.resultFile, recordOfRunning(course, undefined));
+  writeRecord(course, recordOfRunning(course, undefined));
   const child = spawnDegraded(course.request.argv, variablesOf(course));
   if (child.kind === "refused") return leaveUnstarted(course, child.because, child.message);
   const state: DegradedState = { limit: undefined, stop: undefined, grace: undefined };
@@ -47,17 +46,15 @@ export async function runDegraded(course: Course, trouble: WatchdogError): Promi
   return conclude(course, child.pid, state, end);
 }
 
-function variablesOf(course: Course): Record<string, string | undefined> {
-  const removed = Object.keys(process.env)
-    .filter(course.request.isOptionVariable)
-    .map((name) => [name, undefined] as const);
-  return {
-    ...Object.fromEntries(removed),
-    WATCHDOG_RUN_ID: course.identity.runId,
-    WATCHDOG_RUN_PATH: extendRunPath(process.env["WATCHDOG_RUN_PATH"], course.identity.runId),
-    WATCHDOG_JOB: course.identity.jobName,
-    WATCHDOG_STATE_DIR: course.stateDirectory,
-  };
+/** The same environment as in a full run, as far as text can hold it. */
+function variablesOf(course: Course): Record<string, string> {
+  const entries = makeCommandEnvironment(course).map((entry) => Buffer.from(entry).toString());
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const end = entry.indexOf("=");
+      return [entry.slice(0, end), entry.slice(end + 1)];
+    }),
+  );
 }
 
 function forward(course: Course, child: DegradedChild, state: DegradedState, signal: number): void {
@@ -91,16 +88,22 @@ function leaveUnstarted(
 ): Leaving {
   const outcome = outcomeOfRefusal(because);
   say(`watchdog: error: ${message}`);
-  writeRecord(course.options.resultFile, recordOfEnded(course, undefined, unstarted(outcome)));
+  writeRecord(course, recordOfEnded(course, undefined, unstarted(outcome)));
   return outcome.leaving;
 }
 
 function conclude(course: Course, pid: number, state: DegradedState, end: CommandEnd): Leaving {
   const { successExitCodes } = course.options;
-  const outcome = decideOutcome({ ...state, end, seen: [], successExitCodes });
+  const outcome = decideOutcome({
+    ...state,
+    end,
+    seen: [],
+    successExitCodes,
+    hasLostOutput: false,
+  });
   if (state.limit !== undefined) say(messages.limitReached(outcome, course.options));
   writeRecord(
-    course.options.resultFile,
+    course,
     recordOfEnded(course, pid, { ...unstarted(outcome), end, endedLeftovers: true }),
   );
   return outcome.leaving;

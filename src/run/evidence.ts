@@ -1,5 +1,6 @@
 /**
- * What `-v` tells: the evidence behind each decision of a run, in the words of the record. Pure text.
+ * What `-v` tells: the evidence behind each decision of a run, in the words of the record. Pure
+ * text.
  */
 import type { Outcome } from "../core/outcome.ts";
 import type { OutputSummary, RunRecord } from "../core/run-record.ts";
@@ -25,7 +26,8 @@ export function describeEnd(outcome: Outcome, record: RunRecord): string[] {
   return [
     ...record.signals.map(
       (one) =>
-        `watchdog: after ${one.at_ms} ms ${one.signal} to ${one.count} of the ${one.to}, ${one.why}`,
+        `watchdog: after ${one.at_ms} ms ${one.signal} to ${one.count} of the ${one.to}, ` +
+        one.why,
     ),
     `watchdog: ${describeOutput(record.output)}`,
     `watchdog: outcome ${outcome.name} because ${outcome.because}, ${whose}, ` +

@@ -31,6 +31,7 @@ export class KillRounds {
   readonly #hooks: KillRoundsHooks;
   readonly #hit = new Set<string>();
   #beganAt: MonotonicAt | undefined;
+  #movedAt: MonotonicAt | undefined;
   #timer: Timer | undefined;
   #isOver = false;
 
@@ -42,6 +43,8 @@ export class KillRounds {
   begin(): void {
     if (this.#beganAt !== undefined) return;
     this.#beganAt = monotonicNow();
+    // One look at the whole tree: who is below the command now stays a member when its parents die.
+    this.#tree.members();
     this.#burst();
   }
 
@@ -79,11 +82,13 @@ export class KillRounds {
     }
     const fresh = tally.sent.filter((row) => !this.#hit.has(identify(row)));
     for (const row of fresh) this.#hit.add(identify(row));
+    // A deep tree comes up level by level: only who was hit and does not die is stuck.
+    if (fresh.length > 0) this.#movedAt = monotonicNow();
     return fresh.length > 0 || tally.sent.length + tally.refused.length === 0;
   }
 
   #isStuck(): boolean {
-    const spentMs = spanMs(this.#beganAt ?? monotonicNow(), monotonicNow());
+    const spentMs = spanMs(this.#movedAt ?? this.#beganAt ?? monotonicNow(), monotonicNow());
     if (spentMs < REFUSED_AFTER_MS) return false;
     const left = this.#tree.members();
     const tally = this.#tree.killRound();

@@ -22,7 +22,10 @@ export class RunLedger {
   readonly #unsignalable = new Map<number, NamedProcess>();
   readonly #endedBy = new Map<number, number>();
   readonly #degraded: string[] = [];
+  readonly #told = new Set<string>();
   #leftovers: NamedProcess[] = [];
+  /** More than are named, where there are very many. */
+  #unnamedLeftovers = 0;
   #killedBecause: SignalReason | undefined;
 
   constructor(startedAt: MonotonicAt) {
@@ -42,6 +45,7 @@ export class RunLedger {
 
   noteLeftovers(rows: readonly ProcessRow[]): void {
     this.#leftovers = rows.slice(0, MOST_NOTED).map(nameProcess);
+    this.#unnamedLeftovers = rows.length - this.#leftovers.length;
   }
 
   noteUnsignalable(rows: readonly ProcessRow[]): void {
@@ -59,6 +63,13 @@ export class RunLedger {
     if (this.#degraded.includes("bug")) return;
     this.#degraded.push("bug");
     say(messages.bug(error));
+  }
+
+  /** A line on stderr that says the same a second time says nothing. */
+  tellOnce(line: string): void {
+    if (this.#told.has(line)) return;
+    this.#told.add(line);
+    say(line);
   }
 
   noteDegraded(word: string): void {
@@ -79,6 +90,10 @@ export class RunLedger {
 
   get killedBecause(): SignalReason | undefined {
     return this.#killedBecause;
+  }
+
+  get unnamedLeftovers(): number {
+    return this.#unnamedLeftovers;
   }
 
   /** @param wereEnded  whether watchdog ended them; false: they were waited for, or left */

@@ -15,6 +15,9 @@ export interface Deadlines {
   readonly notAfterAt: WallAt | undefined;
 }
 
+/** A timer stands still in suspend, a time of the day does not: looked at again this often. */
+const WALL_LOOK_MS = 1_000;
+
 export function setDeadlines(options: RunOptions): Deadlines {
   const { timeoutMs, notAfter } = options;
   return {
@@ -34,7 +37,8 @@ export function watchDeadlines(deadlines: Deadlines, onReached: (limit: LimitNam
     const reached = remaining.find((one) => one.remainingMs <= 0);
     if (reached !== undefined) return onReached(reached.limit);
     const next = Math.min(...remaining.map((one) => one.remainingMs));
-    if (Number.isFinite(next)) timer = wakeAfter(next, look);
+    const longest = deadlines.notAfterAt === undefined ? next : WALL_LOOK_MS;
+    if (Number.isFinite(next)) timer = wakeAfter(Math.min(next, longest), look);
   };
   look();
   return { cancel: () => timer?.cancel() };

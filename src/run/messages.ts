@@ -17,23 +17,22 @@ const LIMIT_FLAGS: Readonly<Record<string, string>> = {
   "not-after": "--not-after",
 };
 
-function list(processes: readonly Named[]): string {
+function list(processes: readonly Named[], total = processes.length): string {
   const shown = processes.slice(0, MOST_NAMED).map((one) => `${one.pid} ${one.command}`);
-  const more = processes.length - shown.length;
+  const more = total - shown.length;
   return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-function count(processes: readonly Named[]): string {
-  return processes.length === 1 ? "1 process" : `${processes.length} processes`;
+function count(total: number): string {
+  return total === 1 ? "1 process" : `${total} processes`;
 }
 
 export const messages = {
-  leftoversEnded: (left: readonly Named[]): string =>
-    `watchdog: ended ${count(left)} left by the command: ${list(left)}; hint: --leftovers leave`,
-  leftoversLeft: (left: readonly Named[]): string =>
-    `watchdog: left ${count(left)} of the command running: ${list(left)}`,
-  leftoversAwaited: (left: readonly Named[]): string =>
-    `watchdog: waiting for ${count(left)} left by the command: ${list(left)}`,
+  leftoversEnded: (left: readonly Named[], total = left.length): string =>
+    `watchdog: ended ${count(total)} left by the command: ${list(left, total)}; ` +
+    "hint: --leftovers leave",
+  leftoversLeft: (left: readonly Named[], total = left.length): string =>
+    `watchdog: left ${count(total)} of the command running: ${list(left, total)}`,
   limitReached: (outcome: Outcome, options: RunOptions): string => {
     const limit = LIMIT_FLAGS[outcome.because] ?? outcome.because;
     return `watchdog: ended by ${limit}: sent ${nameSignal(options.signal)} to the whole tree`;
@@ -43,10 +42,11 @@ export const messages = {
   notStarted: (name: string, reason: string): string => `watchdog: error: ${name}: ${reason}`,
   interruptIgnored: (): string =>
     "watchdog: the command ignores Ctrl-C; press it again to kill the whole tree",
-  notSignalable: (left: readonly Named[]): string =>
-    `watchdog: ${count(left)} of the command could not be ended and may still run: ${list(left)}`,
-  leftAlone: (left: readonly Named[]): string =>
-    `watchdog: left ${count(left)} alone, not proven to be of the command: ${list(left)}`,
+  notSignalable: (left: readonly Named[], total = left.length): string =>
+    `watchdog: ${count(total)} of the command could not be ended and may still run: ` +
+    list(left, total),
+  leftAlone: (left: readonly Named[], total = left.length): string =>
+    `watchdog: left ${count(total)} alone, not proven to be of the command: ${list(left, total)}`,
   undelivered: (bytes: number): string =>
     `watchdog: ${bytes} bytes of output were not delivered: their reader did not take them`,
   outputFailed: (stream: string, reason: string): string =>
@@ -54,7 +54,7 @@ export const messages = {
   logIncomplete: (bytes: number, reason: string): string =>
     `watchdog: ${bytes} bytes are missing in the log: ${reason}`,
   quietAbandoned: (stream: string): string =>
-    `watchdog: ${stream} could not be held back for --quiet (disk full, or more than 1 GiB)`,
+    `watchdog: ${stream} could not be held back for --quiet: no room in the state directory`,
   bug: (error: unknown): string =>
     `watchdog: trouble of its own: ${error instanceof Error ? error.message : String(error)}`,
   noLog: (reason: string): string => `watchdog: no log is kept: ${reason}`,

@@ -19,6 +19,8 @@ import { messages } from "./messages.ts";
 import { stuckLog } from "./stuck-log.ts";
 import { watchTerminals } from "./terminal-output.ts";
 
+/** Ends of a stream by which output is lost that the command believes to be written. */
+const FAILED: ReadonlySet<string> = new Set(["write-failed", "read-failed", "worker-failed"]);
 const STDOUT = 1;
 const STDERR = 2;
 
@@ -36,6 +38,7 @@ export class RunOutput {
   readonly #terminalOutputAt: () => MonotonicAt | undefined;
   #copy: Promise<Copy> | undefined;
   #running: Copy | undefined;
+  #lost: string | undefined;
 
   /**
    * Makes the pipes. @throws WatchdogError "spawn.failed" where none are to be had (EMFILE, ENFILE)
@@ -80,7 +83,8 @@ export class RunOutput {
   /** Without Workers nobody reads the pipes: closed, they give the command SIGPIPE, not a hang. */
   #giveUp(error: unknown): void {
     for (const pipe of this.#pipes) sys.close(pipe.readEnd);
-    say(messages.outputLost(error instanceof Error ? error.message : String(error)));
+    this.#lost = error instanceof Error ? error.message : String(error);
+    say(messages.outputLost(this.#lost));
   }
 
   #copyPlan(): CopyPlan {
@@ -152,7 +156,15 @@ export class RunOutput {
       stderr_bytes: bytes("stderr"),
       last_output_at: lastAt === undefined ? null : showInstant(lastAt),
       is_copied: this.#pipes.length > 0,
+      write_error: this.writeError() ?? null,
     };
+  }
+
+  /** What the destination said when it did not take the output, as the command would have heard. */
+  writeError(): string | undefined {
+    const failed = this.#running?.counters().streams.find((stream) => FAILED.has(stream.end));
+    if (failed === undefined) return this.#lost;
+    return failed.end === "worker-failed" ? "its Worker died" : nameErrno(failed.errno);
   }
 
   logSummary(): LogSummary | null {

@@ -16,8 +16,7 @@ import {
 import { nameSignal } from "../core/signals.ts";
 import { spanMs } from "../core/time.ts";
 import { monotonicNow, suspendedMs, wallNow } from "../os/clock.ts";
-import { replaceFile } from "../os/files.ts";
-import { say } from "../os/say.ts";
+import { deliverFile, isReplaceable } from "../os/files.ts";
 import type { Course } from "./course.ts";
 import { messages } from "./messages.ts";
 
@@ -40,6 +39,7 @@ const NO_OUTPUT: OutputSummary = {
   stderr_bytes: null,
   last_output_at: null,
   is_copied: false,
+  write_error: null,
 };
 
 /** The end of a run whose command was never started. */
@@ -129,13 +129,16 @@ function showTimeOfDay(options: RunOptions): string | null {
   return `${two(time.hour)}:${two(time.minute)}:${two(time.second)}`;
 }
 
-/** Atomic; on trouble one line on stderr. */
-export function writeRecord(path: string | undefined, record: RunRecord): void {
+/** Atomic where there is a file to replace; on trouble one line on stderr. */
+export function writeRecord(course: Course, record: RunRecord): void {
+  const path = course.options.resultFile;
   if (path === undefined) return;
   try {
-    replaceFile(path, `${JSON.stringify(record, null, 2)}\n`, RESULT_FILE_MODE);
+    if (record.state === "running" && !isReplaceable(path)) return;
+    deliverFile(path, `${JSON.stringify(record, null, 2)}\n`, RESULT_FILE_MODE & ~course.umask);
   } catch (error) {
     // EACCES, ENOSPC, EROFS, ENOENT: the promise to report cannot be kept; the run itself can.
-    say(messages.noResultFile(path, error instanceof Error ? error.message : String(error)));
+    const reason = error instanceof Error ? error.message : String(error);
+    course.ledger.tellOnce(messages.noResultFile(path, reason));
   }
 }

@@ -7,7 +7,6 @@
  */
 import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.ts";
 import type { RunState } from "../core/run-state.ts";
-import type { WallAt } from "../core/time.ts";
 import { faultPoint } from "../os/faults.ts";
 import { findFfiTrouble } from "../os/libc.ts";
 import { becomeReaper, killChildren } from "../os/reaper.ts";
@@ -15,8 +14,7 @@ import { say } from "../os/say.ts";
 import { type SpawnResult, spawnProcess } from "../os/spawn.ts";
 import { nameErrno } from "../os/sys.ts";
 import { traceStep } from "../os/trace.ts";
-import { type Course, prepareCourse, type RunRequest } from "./course.ts";
-import { makeEnvironment } from "./environment.ts";
+import { type Course, makeCommandEnvironment, prepareCourse, type RunRequest } from "./course.ts";
 import { describeStart } from "./evidence.ts";
 import { messages } from "./messages.ts";
 import { conclude } from "./conclude.ts";
@@ -40,7 +38,7 @@ export async function runCommand(request: RunRequest): Promise<Leaving> {
   if (course.options.isVerbose) for (const line of describeStart(course, output.names)) say(line);
   becomeReaper();
   const inbox = new SignalInbox(request.inherited.ignoredSignals);
-  writeRecord(course.options.resultFile, recordOfRunning(course, undefined));
+  writeRecord(course, recordOfRunning(course, undefined));
   traceStep("ready to spawn");
   const spawned = spawn(course, output);
   traceStep("spawned");
@@ -82,31 +80,23 @@ async function attend({ course, main, output, inbox }: Attendance): Promise<Leav
 }
 
 function spawn(course: Course, output: RunOutput): SpawnResult {
-  const { inherited, argv, isOptionVariable } = course.request;
-  const { runId, jobName } = course.identity;
-  const variables = {
-    runId,
-    jobName,
-    stateDirectory: course.stateDirectory,
-    deadlineAt: deadlineOf(course),
-  };
-  faultPoint("spawn.before", { runId });
-  return spawnProcess(
+  const { inherited, argv } = course.request;
+  faultPoint("spawn.before", { runId: course.identity.runId });
+  const result = spawnProcess(
     {
       argv,
-      environment: makeEnvironment(inherited.environment, isOptionVariable, variables),
+      environment: makeCommandEnvironment(course),
       group: inherited.hasTerminal ? "shared" : "own-group",
       redirections: output.redirections(),
     },
     inherited,
   );
+  // From here on for files of ours: whatever the caller's umask takes away or leaves open.
+  process.umask(PRIVATE_UMASK);
+  return result;
 }
 
-function deadlineOf(course: Course): WallAt | undefined {
-  const { timeoutMs } = course.options;
-  if (timeoutMs === undefined) return undefined;
-  return (course.identity.startedWallAt + timeoutMs) as WallAt;
-}
+const PRIVATE_UMASK = 0o077;
 
 function leaveUnstarted(
   course: Course,
@@ -115,7 +105,7 @@ function leaveUnstarted(
   const outcome = outcomeOfRefusal(refused.because);
   const name = Buffer.from(course.request.argv[0] ?? "").toString("utf8");
   say(messages.notStarted(name, nameErrno(refused.errorNumber)));
-  writeRecord(course.options.resultFile, recordOfEnded(course, undefined, unstarted(outcome)));
+  writeRecord(course, recordOfEnded(course, undefined, unstarted(outcome)));
   return outcome.leaving;
 }
 
@@ -125,5 +115,5 @@ function leaveUnstarted(
  */
 function isGood(course: Course, state: RunState): boolean {
   const { successExitCodes } = course.options;
-  return decideOutcome({ ...state, successExitCodes }).name === "ok";
+  return decideOutcome({ ...state, successExitCodes, hasLostOutput: false }).name === "ok";
 }

@@ -1,6 +1,6 @@
 /**
- * A disk that hangs must not hold the end of a run: the command is gone, its output has arrived, only the log is not
- * finished. It stays as it is then, as after a kill.
+ * A disk that hangs must not hold the end of a run: the command is gone, its output has arrived,
+ * only the log is not finished. It stays as it is then, as after a kill.
  */
 import { type MonotonicAt, spanMs } from "../core/time.ts";
 import { monotonicNow } from "../os/clock.ts";

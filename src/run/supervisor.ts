@@ -33,7 +33,9 @@ export const DELIVERY_GRACE_MS = 2_000;
 
 /** The output as the supervisor sees it. */
 export interface SupervisedOutput {
-  /** Copies what is left, and resolves when it has arrived and the log is finished. Never rejects. */
+  /**
+   * Copies what is left, and resolves when it has arrived and the log is finished. Never rejects.
+   */
   end(state: RunState): Promise<void>;
   /** Does not wait for readers any more. */
   abandon(): void;

@@ -30,6 +30,15 @@ export function findDescendants(self: number): ProcessRow[] {
   return rows;
 }
 
+/**
+ * The direct children only: enough to kill by rounds and to prove the tree empty, however deep it
+ * is.
+ */
+export function findChildren(): ProcessRow[] {
+  const ours = readProgram("self");
+  return readChildren("self").flatMap((pid) => lookAt(pid, ours) ?? []);
+}
+
 /** One process; undefined if it is gone. */
 export function lookAt(pid: number, ours: string | undefined): ProcessRow | undefined {
   const stat = readStat(pid);

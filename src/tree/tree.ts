@@ -16,8 +16,9 @@ import {
   type ProcessRow,
   type TreeView,
 } from "../core/tree-members.ts";
+import { SIGKILL } from "../core/signals.ts";
 import { readChildren, readCommand } from "../os/proc.ts";
-import { findAncestors, findDescendants, readCookie } from "./find.ts";
+import { findAncestors, findChildren, findDescendants, readCookie } from "./find.ts";
 import { type Protected, signalChild, signalMember } from "./signal.ts";
 
 /** What keeps a tree together and answers for it. */
@@ -114,18 +115,28 @@ export class Tree implements Containment {
     signalChild(this.#main, signal, { self: process.pid, pids: this.#ancestors });
   }
 
-  /** KILL to members that are direct children. Collect, and come again, until `isEmpty()`. */
+  /**
+   * KILL to members that are direct children; where one may not be signalled, to everybody below it
+   * too, who would never become our child. Collect, and come again, until `isEmpty()`.
+   */
   killRound(): SignalTally {
-    const view = this.#look();
-    return this.#signal(decideKilled(view), view, (row, guarded) =>
-      signalChild(row.pid, 9, guarded),
+    const view = this.#look(findChildren());
+    const tally = this.#signal(decideKilled(view), view, (row, guarded) =>
+      signalChild(row.pid, SIGKILL, guarded),
     );
+    if (tally.refused.length === 0) return tally;
+    const whole = this.#look();
+    const deeper = decideAsked(whole).filter((row) => row.ppid !== whole.self);
+    const below = this.#signal(deeper, whole, (row, guarded) =>
+      signalMember(row, SIGKILL, guarded),
+    );
+    return { sent: [...tally.sent, ...below.sent], refused: [...tally.refused, ...below.refused] };
   }
 
   /** Proof that no process of the job exists. Right only after everything was collected. */
   isEmpty(): boolean {
     if (!this.hasChildren()) return true;
-    const view = this.#look();
+    const view = this.#look(findChildren());
     const decided = decideMembers(view);
     return !view.rows.some(
       (row) => row.ppid === view.self && decided.get(row.pid)?.kind === "member",
@@ -148,20 +159,20 @@ export class Tree implements Containment {
     return { sent, refused };
   }
 
-  #look(): TreeView {
-    const rows = findDescendants(process.pid);
+  #look(rows = findDescendants(process.pid)): TreeView {
     const view: TreeView = {
       self: process.pid,
       main: this.#main,
       rows,
       ancestors: this.#ancestors,
       inborn: this.#inborn,
+      hadInborn: this.#request.inborn.length > 0,
       helpers: NO_HELPERS,
       kept: this.#request.findKept(rows),
       proven: this.#proven,
       cookieOf: (pid) => readCookie(pid, RUN_PATH, this.#request.runId),
     };
-    if (this.#inborn.size > 0) this.#remember(view);
+    if (view.hadInborn) this.#remember(view);
     return view;
   }
 

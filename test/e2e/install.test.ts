@@ -20,6 +20,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { rootTest } from "../support/scene.ts";
 
 const ROOT = join(import.meta.dir, "..", "..");
 
@@ -52,17 +53,36 @@ function freshPrefix(): string {
   return join(base, `prefix ${count}`);
 }
 
-interface Installing {
+interface Calling {
   readonly prefix?: string;
-  readonly from?: string;
   readonly cwd?: string;
-  readonly words?: readonly string[];
   readonly variables?: Record<string, string>;
 }
 
-function install(options: Installing = {}): { status: number; stdout: string; stderr: string } {
+interface Installing extends Calling {
+  readonly from?: string;
+  readonly words?: readonly string[];
+}
+
+interface Called {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function install(options: Installing = {}): Called {
   const script = join(options.from ?? project, "install.sh");
-  const done = Bun.spawnSync(["sh", script, ...(options.words ?? [])], {
+  return call(["sh", script, ...(options.words ?? [])], options);
+}
+
+/** A line as a user types it; `$S` is the script. */
+function paste(line: string, options: Calling = {}): Called {
+  const variables = { S: join(project, "install.sh"), ...options.variables };
+  return call(["sh", "-c", line], { ...options, variables });
+}
+
+function call(words: readonly string[], options: Calling): Called {
+  const done = Bun.spawnSync([...words], {
     cwd: options.cwd ?? base,
     env: {
       PATH: "/usr/local/bin:/usr/bin:/bin",
@@ -100,13 +120,35 @@ describe("install.sh", () => {
     expect(stdout).toContain(`  15 3 * * * '${base}/50\\% of prefixes/bin/watchdog' run -- `);
   });
 
-  test("the undo line can be pasted and leaves nothing", () => {
+  test("the undo line can be pasted, and takes the file away and no directory", () => {
     const prefix = freshPrefix();
-    const undo = /^undo: (.*)$/m.exec(install({ prefix }).stdout)?.[1] ?? "false";
-    const pasted = Bun.spawnSync(["sh", "-c", undo], { cwd: "/", env: { PATH: "/usr/bin:/bin" } });
-    expect(pasted.exitCode).toBe(0);
-    expect(pasted.stdout.toString()).toStartWith(`removed: ${prefix}/bin/watchdog\n`);
-    expect(existsSync(prefix)).toBe(false);
+    mkdirSync(join(prefix, "bin"), { recursive: true });
+    const pasted = paste(undoLineOf(install({ prefix })), { cwd: "/" });
+    expect(pasted).toMatchObject({ status: 0, stderr: "" });
+    expect(pasted.stdout).toStartWith(`removed: ${prefix}/bin/watchdog\n`);
+    expect(readdirSync(join(prefix, "bin"))).toEqual([]);
+    expect(paste(undoLineOf(pasted), { cwd: "/" }).stdout).toStartWith("installed: ");
+  });
+
+  rootTest("the undo line for PREFIX=/ names that one, not the default", () => {
+    const root = join(base, "root");
+    for (const name of ["bin", "dev", "proc", "usr", "project"]) {
+      mkdirSync(join(root, name), { recursive: true });
+    }
+    for (const name of ["lib", "lib64"]) symlinkSync(`usr/${name}`, join(root, name));
+    const mounts = ["/dev dev", "/proc proc", "/usr usr", `'${project}' project`]
+      .map((pair) => `mount --rbind ${pair}`)
+      .join(" && ");
+    const enter = `cd '${root}' && ${mounts} && exec /usr/sbin/chroot . /usr/bin/sh -c "$0"`;
+    const inRoot = (line: string) => call(["unshare", "-m", "sh", "-c", enter, line], {});
+    const done = inRoot("PREFIX=/ /usr/bin/sh /project/install.sh");
+    expect(done).toMatchObject({ status: 0, stderr: "" });
+    expect(done.stdout).toStartWith("installed: /bin/watchdog (");
+    expect(undoLineOf(done)).toBe("PREFIX=/ sh /project/install.sh --uninstall");
+    const undone = inRoot(undoLineOf(done));
+    expect(undone.stdout).toStartWith("removed: /bin/watchdog\n");
+    expect(undoLineOf(undone)).toBe("PREFIX=/ sh /project/install.sh");
+    expect(readdirSync(join(root, "bin"))).toEqual([]);
   });
 
   test("uninstall leaves a neighbour's file alone, and a second one is no error", () => {
@@ -172,6 +214,10 @@ describe("install.sh", () => {
   });
 });
 
+function undoLineOf(done: Called): string {
+  return /^undo: (.*)$/m.exec(done.stdout)?.[1] ?? "false";
+}
+
 /**
  * Announces itself, then waits for a line on stdin and ends with a status that nothing else has.
  */
@@ -232,7 +278,8 @@ describe("install.sh refuses", () => {
       const prefix = freshPrefix();
       const done = install({ prefix, words });
       expect(done).toMatchObject({ status: 64, stdout: "" });
-      expect(done.stderr).toMatch(/^watchdog: error: .*\nwatchdog: hint: sh install.sh --help\n$/);
+      expect(done.stderr).toMatch(/^watchdog: error: .*\nwatchdog: hint: .*\n$/);
+      expect(done.stderr).toEndWith(`watchdog: hint: sh ${project}/install.sh --help\n`);
       expect(existsSync(prefix)).toBe(false);
     },
   );
@@ -245,4 +292,105 @@ describe("install.sh refuses", () => {
     expect(install({ prefix, from: half })).toEqual({ status: 0, stdout: "", stderr: "" });
     expect(existsSync(prefix)).toBe(false);
   });
+});
+
+/** A binary that passes the check of its sum and ends with an error. */
+const FAKES_BINARY = "echo 'exit 1' >dist/watchdog; sha256sum dist/watchdog >dist/watchdog.sha256";
+
+describe("install.sh that fails", () => {
+  const CASES = [
+    ["a damaged binary", "damaged", "echo x >>dist/watchdog", ":"],
+    ["a full disk", "cannot write in", "", "trap '' XFSZ; ulimit -f 100"],
+    ["an unwritable place", "cannot create", "", `PREFIX=$PREFIX/${"x".repeat(300)}`],
+    ["a binary that does not start", "does not start", FAKES_BINARY, ":"],
+  ] as const;
+
+  test.each(CASES)("because of %s takes away what it made alone", (name, says, spoil, before) => {
+    const from = makeProject(name);
+    expect(paste(spoil, { cwd: from }).status).toBe(0);
+    const there = freshPrefix();
+    mkdirSync(join(there, "bin"), { recursive: true });
+    for (const prefix of [there, `${there}/it's new/a/../b`]) {
+      const done = paste(`${before}; sh install.sh`, { prefix, cwd: from });
+      expect(done.status).toBeOneOf([1, 73]);
+      expect(done.stderr).toContain(says);
+      expect(readdirSync(there)).toEqual(["bin"]);
+    }
+    expect(readdirSync(join(there, "bin"))).toEqual([]);
+  });
+
+  test("to build hints a command that exists where there is Bun and no npm", () => {
+    const from = join(base, "bun's alone");
+    const programs = join(base, "programs");
+    mkdirSync(programs);
+    for (const name of ["sh", "dirname", "readlink", "sed", "id", "grep", "cut", "uname"]) {
+      symlinkSync(Bun.which(name) ?? name, join(programs, name));
+    }
+    for (const name of ["test/support", "node_modules/.bin", "node_modules/zod"]) {
+      mkdirSync(join(from, name), { recursive: true });
+    }
+    mkdirSync(join(from, "node_modules/consola"));
+    for (const name of ["install.sh", "package.json", "test/support/toolchain.sh"]) {
+      copyFileSync(join(ROOT, name), join(from, name));
+    }
+    const fails = `[ "$1" != --version ] || { echo ${Bun.version}; exit; }; echo "$@" fails; exit 9`;
+    writeFileSync(join(from, "node_modules/.bin/bun"), `#!/bin/sh\n${fails}\n`, { mode: 0o755 });
+    const variables = { PATH: programs };
+    const done = install({ prefix: freshPrefix(), from, variables });
+    expect(done).toMatchObject({ status: 1, stdout: "building dist/watchdog ...\n" });
+    const [output, error, hint] = done.stderr.split("\n");
+    expect([output, error]).toEqual([
+      "build.ts fails",
+      "watchdog: error: the build failed, see above",
+    ]);
+    const pasted = paste(hint?.replace("watchdog: hint: ", "") ?? "", { cwd: "/", variables });
+    expect(pasted).toEqual({ status: 9, stdout: "build.ts fails\n", stderr: "" });
+  });
+});
+
+describe("install.sh called", () => {
+  const NOT_IN_A_CLONE = [
+    "watchdog: error: found no watchdog beside this script, it installs from a clone or a build",
+    "watchdog: hint: cd /path/to/watchdog && sh install.sh",
+    "",
+  ].join("\n");
+
+  test("through links from elsewhere finds its project, and the undo line names that", () => {
+    const place = join(base, "links");
+    mkdirSync(place);
+    symlinkSync("../project/install.sh", join(place, "relative"));
+    symlinkSync(join(place, "relative"), join(base, "it's linked"));
+    const prefix = freshPrefix();
+    const done = paste(`sh "it's linked"`, { prefix });
+    expect(done).toMatchObject({ status: 0, stderr: "" });
+    expect(undoLineOf(done)).toBe(`PREFIX='${prefix}' sh ${project}/install.sh --uninstall`);
+  });
+
+  test("by a relative name is not led astray by CDPATH", () => {
+    mkdirSync(join(base, "astray", "project"), { recursive: true });
+    const variables = { CDPATH: join(base, "astray") };
+    const done = paste("sh project/install.sh", { prefix: freshPrefix(), variables });
+    expect(done).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  test.each([
+    ['sh "$S" --help', true],
+    ['cp "$S" lone.sh && sh lone.sh --help', false],
+    ['ln -s "$S" linked.sh && sh linked.sh --help', true],
+    ['cat "$S" | sh -s -- --help', false],
+  ])("as %p prints the help, with lines to paste there", (line, isClone) => {
+    const done = paste(line);
+    expect(done).toMatchObject({ status: 0, stderr: "" });
+    expect(done.stdout).toContain("usage: sh install.sh ");
+    expect(done.stdout.includes(` sh ${project}/install.sh\n`)).toBe(isClone);
+  });
+
+  test.each(['cat "$S" | sh', 'sh <"$S" -s', 'cp "$S" alone.sh && sh alone.sh'])(
+    "as %p says in one sentence that it needs its project, and makes nothing",
+    (line) => {
+      const prefix = freshPrefix();
+      expect(paste(line, { prefix })).toEqual({ status: 1, stdout: "", stderr: NOT_IN_A_CLONE });
+      expect(existsSync(prefix)).toBe(false);
+    },
+  );
 });

@@ -26,7 +26,7 @@ const KEYS = (
 ).split(" ");
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   limits: ["timeout_ms", "idle_timeout_ms", "not_after"],
-  output: ["stdout_bytes", "stderr_bytes", "last_output_at", "is_copied"],
+  output: ["stdout_bytes", "stderr_bytes", "last_output_at", "is_copied", "write_error"],
   watchdog: ["version", "commit"],
 };
 
@@ -108,6 +108,7 @@ test("while the command runs the record says so, and at the end how it went", as
       stdout_bytes: 4,
       stderr_bytes: 0,
       is_copied: true,
+      write_error: null,
     },
     log: {
       kept_bytes: 4,

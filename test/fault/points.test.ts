@@ -95,7 +95,7 @@ const isOfFiles = (point: string): boolean => /^(file|log|copy|spool)\./.test(po
 for (const row of ROWS) {
   const acts = isOfFiles(row.point) ? ["eio", "enospc"] : ["throw"];
   for (const act of acts) {
-    test(`${row.point}=${act} ends with ${row.status}, says so, and leaves no process`, async () => {
+    test(`${row.point}=${act} ends with ${row.status} and leaves no process`, async () => {
       const run = await runWithFault(scene, `${row.point}=${act}`, row.args);
       markerOf(run, row, act);
       expect(run.ended.status).toBe(row.status);
@@ -130,7 +130,7 @@ for (const args of [ALL_POINTS, QUIET]) {
   }, 30_000);
 }
 
-test("a fault at a point that is not passed leaves no marker, so a row cannot pass by chance", async () => {
+test("a fault at a point that is not passed leaves no marker: no row passes by chance", async () => {
   const run = await runWithFault(scene, "spool.write=eio", ALL_POINTS);
   expect(run.evidence).toEqual([]);
 }, 30_000);

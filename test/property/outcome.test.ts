@@ -20,12 +20,21 @@ function listFacts(): OutcomeFacts[] {
     LIMITS.flatMap((limit) =>
       STOPS.flatMap((stop) =>
         SEEN.flatMap((seen) =>
-          GOOD_CODES.map((successExitCodes) => ({ end, limit, stop, seen, successExitCodes })),
+          GOOD_CODES.flatMap((successExitCodes) =>
+            [false, true].map((hasLostOutput) => ({
+              end,
+              limit,
+              stop,
+              seen,
+              successExitCodes,
+              hasLostOutput,
+            })),
+          ),
         ),
       ),
     ),
   );
-  return all as OutcomeFacts[];
+  return all as unknown as OutcomeFacts[];
 }
 
 /** What a shell would show for the command itself. */
@@ -47,6 +56,11 @@ const RULES: readonly { name: string; applies: (facts: OutcomeFacts) => boolean 
   },
   { name: "signaled", applies: ({ end }) => end?.kind === "signaled" },
   {
+    name: "wrapper_error",
+    applies: ({ end, successExitCodes, hasLostOutput }) =>
+      hasLostOutput && end?.kind === "exited" && successExitCodes.includes(end.code),
+  },
+  {
     name: "ok",
     applies: ({ end, successExitCodes }) =>
       end?.kind === "exited" && successExitCodes.includes(end.code),
@@ -58,7 +72,7 @@ const FACTS = listFacts();
 
 test("the first rule of the README that applies names the outcome", () => {
   expect(FACTS.length).toBe(
-    ENDS.length * LIMITS.length * STOPS.length * SEEN.length * GOOD_CODES.length,
+    ENDS.length * LIMITS.length * STOPS.length * SEEN.length * GOOD_CODES.length * 2,
   );
   const wrong = FACTS.filter(
     (facts) =>
@@ -83,7 +97,7 @@ test("the reason is one that belongs to the outcome", () => {
   const reasons: Readonly<Record<string, readonly string[]>> = {
     timeout: ["timeout", "not-after"],
     idle_timeout: ["idle"],
-    wrapper_error: ["tree-not-ended"],
+    wrapper_error: ["tree-not-ended", "output-not-written"],
     stopped: ["terminated", "interrupted", "quit", "hung-up"],
     signaled: ["killed-by-signal"],
     ok: ["exited"],

@@ -49,6 +49,7 @@ function makeView(choice: Choice): TreeView {
     ],
     ancestors: new Set([ANCESTOR]),
     inborn: new Set([...listed("inborn"), ...(choice.hasOtherInborn ? [77] : [])]),
+    hadInborn: choice.hasOtherInborn || listed("inborn").length > 0,
     helpers: new Set(listed("helpers")),
     kept: new Set(listed("kept")),
     proven: new Set(choice.proven.map((pid) => identify(makeRow(pid, 0)))),
@@ -66,7 +67,7 @@ function reachMembers(view: TreeView): Set<number> {
     view.rows.filter((row) => row.ppid === pid && !never.has(row.pid));
   const isTrusted = (row: ProcessRow) =>
     row.pid === view.main ||
-    view.inborn.size === 0 ||
+    !view.hadInborn ||
     view.proven.has(identify(row)) ||
     view.cookieOf(row.pid) === "yes";
   const reached = new Set<number>();
@@ -131,6 +132,7 @@ const anyView: fc.Arbitrary<TreeView> = fc
     ),
     ancestors: new Set([0, ...spared.slice(0, 1)]),
     inborn: new Set(spared.slice(1, 3)),
+    hadInborn: spared.length > 1,
     helpers: new Set(spared.slice(3, 4)),
     kept: new Set(spared.slice(4)),
     proven: new Set<string>(),

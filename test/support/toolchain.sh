@@ -28,7 +28,7 @@ install_modules() {
 }
 
 toolchain() {
-  root=$(cd "$(dirname "$0")/../.." && pwd) || return 1
+  root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd) || return 1
   cd "$root" || return 1
   wanted=$(sed -n 's/.*"bun": *"\([0-9.]*\)".*/\1/p' package.json)
   if [ ! -d node_modules/zod ] || [ ! -d node_modules/consola ]; then

@@ -2,15 +2,11 @@
  * The small parts: nearest words, quoting, wrapping, the lines of an error.
  */
 
+import { escapeUnprintable } from "../../../src/core/printable.ts";
 import { describe, expect, test } from "bun:test";
 import { countSlips, MAX_COMPARED_LENGTH, nearestOf } from "../../../src/cli/nearest.ts";
 import { renderError } from "../../../src/cli/render-error.ts";
-import {
-  escapeUnprintable,
-  MAX_SHOWN_LENGTH,
-  quoteForShell,
-  showWord,
-} from "../../../src/cli/shown-words.ts";
+import { MAX_SHOWN_LENGTH, quoteForShell, showWord } from "../../../src/cli/shown-words.ts";
 import { wrapBeside, wrapText } from "../../../src/cli/wrap-text.ts";
 
 test("slips are letters added, left out, replaced, or swapped with their neighbour", () => {

@@ -6,7 +6,14 @@ import { decideOutcome, type OutcomeFacts, outcomeOfRefusal } from "../../../src
 import * as signals from "../../../src/core/signals.ts";
 
 const { SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1 } = signals;
-const NONE = { end: undefined, limit: undefined, stop: undefined, seen: [], successExitCodes: [0] };
+const NONE = {
+  end: undefined,
+  limit: undefined,
+  stop: undefined,
+  seen: [],
+  successExitCodes: [0],
+  hasLostOutput: false,
+};
 const exits = (code: number) => ({ end: { kind: "exited", code } as const });
 const dies = (signal: number) => ({ end: { kind: "signaled", signal } as const });
 
@@ -55,6 +62,15 @@ const TABLE: readonly Row[] = [
   ],
   [{ limit: "timeout" }, "timeout", "timeout", "watchdog", "status 124"],
   [{}, "wrapper_error", "tree-not-ended", "watchdog", "status 125"],
+  [
+    { ...exits(0), hasLostOutput: true },
+    "wrapper_error",
+    "output-not-written",
+    "watchdog",
+    "status 125",
+  ],
+  [{ ...exits(3), hasLostOutput: true }, "failed", "exited", "command", "status 3"],
+  [{ ...dies(13), hasLostOutput: true }, "signaled", "killed-by-signal", "command", "signal 13"],
   [{ stop: "terminated" }, "wrapper_error", "tree-not-ended", "watchdog", "status 125"],
 ];
 

@@ -28,6 +28,7 @@ function view(rows: readonly ProcessRow[], more: Partial<TreeView> = {}): TreeVi
     inborn: new Set(),
     helpers: new Set(),
     kept: new Set(),
+    hadInborn: (more.inborn?.size ?? 0) > 0,
     proven: new Set(),
     cookieOf: () => "no",
     ...more,
@@ -136,4 +137,10 @@ describe("who is told to end", () => {
 test("only a process that is gone but for its entry is dead", () => {
   expect(["Z", "X"].every((state) => isDead(row(1, 1, { state })))).toBe(true);
   expect(["R", "S", "D", "T", "t", "I"].some((state) => isDead(row(1, 1, { state })))).toBe(false);
+});
+
+test("what an inborn child leaves behind when it ends is no member either", () => {
+  const orphan = [row(MAIN, SELF), row(300, SELF)];
+  expect(tell(view(orphan, { hadInborn: true }), 300)).toBe("spared: adopted-unproven");
+  expect(tell(view(orphan, { hadInborn: false }), 300)).toBe("member: descends");
 });

@@ -42,9 +42,9 @@ describe("a message", () => {
   });
 
   test("is one line from watchdog, without a full stop", () => {
-    const { leftoversEnded, leftoversLeft, leftoversAwaited, notSignalable, leftAlone } = messages;
-    const all = [leftoversEnded, leftoversLeft, leftoversAwaited, notSignalable, leftAlone].map(
-      (write) => write([REDIS]),
+    const { leftoversEnded, leftoversLeft, notSignalable, leftAlone } = messages;
+    const all = [leftoversEnded, leftoversLeft, notSignalable, leftAlone].map((write) =>
+      write([REDIS]),
     );
     const rest = [
       messages.limitReached(ended("timeout"), options(15)),
