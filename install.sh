@@ -115,7 +115,7 @@ make_directory() {
 
 # The binary has its own name by then, or the installation has failed.
 clean_up() {
-  rm -f "$beside"
+  [ ! -e "$beside" ] || rm -f "$beside"
   # Each word in it is quoted.
   [ -z "$made" ] || eval "rmdir $made" 2>/dev/null
 }
@@ -166,7 +166,7 @@ report() {
 
 install_binary() {
   [ -n "$here" ] ||
-    fail 'found no watchdog beside this script, it installs from a clone or a build' \
+    fail 'found nothing to install beside this script: it was piped or copied alone' \
       'cd /path/to/watchdog && sh install.sh'
   check_target
   build_if_missing

@@ -299,7 +299,7 @@ const FAKES_BINARY = "echo 'exit 1' >dist/watchdog; sha256sum dist/watchdog >dis
 
 describe("install.sh that fails", () => {
   const CASES = [
-    ["a damaged binary", "damaged", "echo x >>dist/watchdog", ":"],
+    ["a damaged binary", "is damaged", "echo x >>dist/watchdog", ":"],
     ["a full disk", "cannot write in", "", "trap '' XFSZ; ulimit -f 100"],
     ["an unwritable place", "cannot create", "", `PREFIX=$PREFIX/${"x".repeat(300)}`],
     ["a binary that does not start", "does not start", FAKES_BINARY, ":"],
@@ -313,7 +313,7 @@ describe("install.sh that fails", () => {
     for (const prefix of [there, `${there}/it's new/a/../b`]) {
       const done = paste(`${before}; sh install.sh`, { prefix, cwd: from });
       expect(done.status).toBeOneOf([1, 73]);
-      expect(done.stderr).toContain(says);
+      expect(done.stderr).toMatch(new RegExp(`^(cp: .*\n)?watchdog: error: .*${says}`));
       expect(readdirSync(there)).toEqual(["bin"]);
     }
     expect(readdirSync(join(there, "bin"))).toEqual([]);
@@ -323,7 +323,7 @@ describe("install.sh that fails", () => {
     const from = join(base, "bun's alone");
     const programs = join(base, "programs");
     mkdirSync(programs);
-    for (const name of ["sh", "dirname", "readlink", "sed", "id", "grep", "cut", "uname"]) {
+    for (const name of ["sh", "dirname", "readlink", "sed", "id"]) {
       symlinkSync(Bun.which(name) ?? name, join(programs, name));
     }
     for (const name of ["test/support", "node_modules/.bin", "node_modules/zod"]) {
@@ -333,7 +333,7 @@ describe("install.sh that fails", () => {
     for (const name of ["install.sh", "package.json", "test/support/toolchain.sh"]) {
       copyFileSync(join(ROOT, name), join(from, name));
     }
-    const fails = `[ "$1" != --version ] || { echo ${Bun.version}; exit; }; echo "$@" fails; exit 9`;
+    const fails = `[ "$1" != --version ] || { echo ${Bun.version}; exit; }; echo $1 fails; exit 9`;
     writeFileSync(join(from, "node_modules/.bin/bun"), `#!/bin/sh\n${fails}\n`, { mode: 0o755 });
     const variables = { PATH: programs };
     const done = install({ prefix: freshPrefix(), from, variables });
@@ -350,7 +350,7 @@ describe("install.sh that fails", () => {
 
 describe("install.sh called", () => {
   const NOT_IN_A_CLONE = [
-    "watchdog: error: found no watchdog beside this script, it installs from a clone or a build",
+    "watchdog: error: found nothing to install beside this script: it was piped or copied alone",
     "watchdog: hint: cd /path/to/watchdog && sh install.sh",
     "",
   ].join("\n");
