@@ -11,6 +11,7 @@ import { readInheritance } from "./os/inheritance.ts";
 import { leaveBySignal, leaveWithStatus } from "./os/leave.ts";
 import { say, writeAnswer } from "./os/say.ts";
 import { traceStep, writeTrace } from "./os/trace.ts";
+import { messages } from "./run/messages.ts";
 import { runCommand } from "./run/run-command.ts";
 
 declare const WATCHDOG_VERSION: string;
@@ -77,4 +78,7 @@ function leave(leaving: Leaving): never {
   return leaveWithStatus(leaving.code);
 }
 
+// Trouble in a callback of ours must not end a watchdog that has a command to watch.
+process.on("uncaughtException", (error) => say(messages.bug(error)));
+process.on("unhandledRejection", (error) => say(messages.bug(error)));
 main().then(leave, (error: unknown) => leave(report(error)));

@@ -49,7 +49,7 @@ export const OUTCOME_TABLE: readonly OutcomeRow[] = [
   ),
   row("timeout", 124, "--timeout or --not-after ended the run"),
   row("idle_timeout", 124, "--idle-timeout ended the run"),
-  row("wrapper_error", 125, "watchdog could not run the command, or could not write its output"),
+  row("wrapper_error", 125, "watchdog could not run the command, end it, or write its output"),
   row("not_executable", 126, "the command was found, but cannot be executed"),
   row("not_found", 127, "the command was not found"),
   row("abandoned", "none", "watchdog itself was killed", LATER),

@@ -26,6 +26,7 @@ import {
   SIGTTIN,
   SIGTTOU,
   SIGWINCH,
+  SIGXCPU,
 } from "./signals.ts";
 
 export function decideNext(state: RunState, event: RunEvent, policy: RunPolicy): Step {
@@ -85,6 +86,9 @@ function decideSignal(state: RunState, event: SignalEvent, policy: RunPolicy): S
         : decideInterruption(state, event.signal, policy);
     case SIGHUP:
       return decideHangUp(state, event.isTerminalGone, policy);
+    case SIGXCPU:
+      // Our own CPU time has reached the caller's soft limit: handled, so that it does not end us.
+      return { state, actions: [] };
     case SIGWINCH:
       // In the shared group the kernel has told the command already.
       return policy.hasTerminal ? { state, actions: [] } : forward(state, SIGWINCH);

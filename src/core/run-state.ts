@@ -19,6 +19,7 @@ import {
   SIGUSR2,
   SIGVTALRM,
   SIGWINCH,
+  SIGXCPU,
 } from "./signals.ts";
 
 export type CommandEnd =
@@ -141,4 +142,5 @@ export const HANDLED_SIGNALS: readonly number[] = [
   SIGVTALRM,
   SIGPROF,
   SIGIO,
+  SIGXCPU,
 ];

@@ -52,6 +52,7 @@ export const SIGSTOP = 19;
 export const SIGTSTP = 20;
 export const SIGTTIN = 21;
 export const SIGTTOU = 22;
+export const SIGXCPU = 24;
 export const SIGXFSZ = 25;
 export const SIGVTALRM = 26;
 export const SIGPROF = 27;

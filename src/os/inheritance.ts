@@ -16,6 +16,7 @@ import {
   readFileSync,
   readlinkSync,
 } from "node:fs";
+import { WatchdogError } from "../core/errors.ts";
 import { libc } from "./libc.ts";
 import { readChildren, readOpenFilesLimit, readSignalMasks } from "./proc.ts";
 
@@ -42,6 +43,19 @@ export const SIGSET_BYTES = 128;
 
 /** Reads everything. Must run before the first signal handler, pipe, file or thread of ours. */
 export function readInheritance(): Inheritance {
+  try {
+    return readAll();
+  } catch (cause) {
+    // EMFILE, ENFILE, ENOMEM: not even our own surroundings can be read.
+    const text = cause instanceof Error ? cause.message : String(cause);
+    throw new WatchdogError("spawn.failed", `the system refuses its services: ${text}`, {
+      hint: "ulimit -a",
+      cause,
+    });
+  }
+}
+
+function readAll(): Inheritance {
   const descriptors = listDescriptors();
   return {
     words: splitAtNul(readFileSync("/proc/self/cmdline")).slice(1),

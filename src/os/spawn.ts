@@ -14,7 +14,7 @@ import { accessSync, constants as fsConstants, statSync } from "node:fs";
 import { SIGPIPE, SIGXFSZ } from "../core/signals.ts";
 import { type Inheritance, SIGSET_BYTES } from "./inheritance.ts";
 import { libc } from "./libc.ts";
-import { EACCES, ENOENT, ENOEXEC, ENOTDIR } from "./sys.ts";
+import { EACCES, ENOENT, ENOEXEC, ENOTDIR, F_SETFD, FD_CLOEXEC } from "./sys.ts";
 
 /**
  * How a descriptor of the new process is made: the descriptor there, and the one of ours that it
@@ -67,14 +67,25 @@ const RLIMIT_NOFILE = 7;
 export function spawnProcess(request: SpawnRequest, inherited: Inheritance): SpawnResult {
   const native = new NativeRequest(request, inherited);
   const limit = lowerOpenFilesLimit(inherited.openFilesLimit);
+  setCloseOnExec(inherited.descriptors, 0);
   try {
     const errorNumber = native.spawn(request.argv);
     if (errorNumber === 0) return { kind: "started", pid: native.pid };
     if (errorNumber !== ENOEXEC) return refuse(errorNumber);
     return spawnScript(native, request);
   } finally {
+    setCloseOnExec(inherited.descriptors, FD_CLOEXEC);
     limit?.restore();
   }
+}
+
+/**
+ * The caller's descriptors go to this one process and to none that is started later. By fcntl(2),
+ * not by a dup2 in the new process: that would refuse numbers above the soft limit of open files,
+ * which may be held all the same.
+ */
+function setCloseOnExec(descriptors: readonly number[], flag: number): void {
+  for (const fd of descriptors) libc().fcntl(fd, F_SETFD, BigInt(flag));
 }
 
 /** A text file without `#!` is run by `/bin/sh`, as every shell and execvp(3) do. */
@@ -114,11 +125,6 @@ class NativeRequest {
     libc().posix_spawn_file_actions_init(this.#actions);
     for (const { target, source } of request.redirections) {
       libc().posix_spawn_file_actions_adddup2(this.#actions, source, target);
-    }
-    const redirected = new Set(request.redirections.map((redirection) => redirection.target));
-    for (const fd of inherited.descriptors) {
-      // dup2 of a descriptor onto itself clears close-on-exec in the new process (posix_spawn(3)).
-      if (!redirected.has(fd)) libc().posix_spawn_file_actions_adddup2(this.#actions, fd, fd);
     }
   }
 

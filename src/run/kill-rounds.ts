@@ -21,6 +21,8 @@ export const REFUSED_AFTER_MS = 1_000;
 
 export interface KillRoundsHooks {
   collect(): void;
+  /** How many processes were hit so far. */
+  onHit(count: number): void;
   onEmpty(): void;
   onBug(error: unknown): void;
   onStuck(rows: readonly ProcessRow[]): void;
@@ -74,14 +76,15 @@ export class KillRounds {
   /** @returns whether another round right away makes sense: somebody new was hit */
   #round(): boolean {
     const tally = this.#tree.killRound();
+    const fresh = tally.sent.filter((row) => !this.#hit.has(identify(row)));
+    for (const row of fresh) this.#hit.add(identify(row));
+    this.#hooks.onHit(this.#hit.size);
     this.#hooks.collect();
     if (this.#isOver) return false;
     if (this.#tree.isEmpty()) {
       this.#hooks.onEmpty();
       return false;
     }
-    const fresh = tally.sent.filter((row) => !this.#hit.has(identify(row)));
-    for (const row of fresh) this.#hit.add(identify(row));
     // A deep tree comes up level by level: only who was hit and does not die is stuck.
     if (fresh.length > 0) this.#movedAt = monotonicNow();
     return fresh.length > 0 || tally.sent.length + tally.refused.length === 0;

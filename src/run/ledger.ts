@@ -26,7 +26,6 @@ export class RunLedger {
   #leftovers: NamedProcess[] = [];
   /** More than are named, where there are very many. */
   #unnamedLeftovers = 0;
-  #killedBecause: SignalReason | undefined;
 
   constructor(startedAt: MonotonicAt) {
     this.#startedAt = startedAt;
@@ -39,8 +38,14 @@ export class RunLedger {
   }
 
   noteKilling(why: SignalReason): void {
-    this.#killedBecause = why;
     this.noteSignal(SIGKILL, "tree", 0, why);
+  }
+
+  /** The rounds of KILL go on: the count of their entry is the number of processes hit so far. */
+  countKilled(count: number): void {
+    const index = this.#signals.findLastIndex((one) => one.signal === "KILL");
+    const entry = this.#signals[index];
+    if (entry !== undefined) this.#signals[index] = { ...entry, count };
   }
 
   noteLeftovers(rows: readonly ProcessRow[]): void {
@@ -86,10 +91,6 @@ export class RunLedger {
 
   get degraded(): readonly string[] {
     return this.#degraded;
-  }
-
-  get killedBecause(): SignalReason | undefined {
-    return this.#killedBecause;
   }
 
   get unnamedLeftovers(): number {

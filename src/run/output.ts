@@ -2,40 +2,39 @@
  * The command's output during one run: makes the pipes that `core/output-plan.ts` decided on, hands
  * them to the Workers of `output/`, and says what came of it. Copies no byte itself.
  */
-import { fstatSync } from "node:fs";
-import { assert, WatchdogError } from "../core/errors.ts";
-import { decideOutputPlan, type OutputPlan, type StreamName } from "../core/output-plan.ts";
-import type { RunOptions } from "../core/run-options.ts";
+import { assert } from "../core/errors.ts";
+import type { OutputPlan, StreamName } from "../core/output-plan.ts";
 import type { LogSummary, OutputSummary } from "../core/run-record.ts";
 import type { MonotonicAt } from "../core/time.ts";
 import { encodeName } from "../os/state-dir.ts";
 import { monotonicNow, wallNow } from "../os/clock.ts";
 import { say } from "../os/say.ts";
 import type { Redirection } from "../os/spawn.ts";
-import { F_SETFL, nameErrno, O_NONBLOCK, sys } from "../os/sys.ts";
+import { nameErrno, sys } from "../os/sys.ts";
 import type { Copy, CopyPlan, StreamCounters } from "../output/copy.ts";
 import type { Course } from "./course.ts";
 import { messages } from "./messages.ts";
+import {
+  makePipes,
+  type Pipe,
+  planOutput,
+  reserveDescriptors,
+  STDERR,
+  STDOUT,
+} from "./output-pipes.ts";
 import { stuckLog } from "./stuck-log.ts";
 import { watchTerminals } from "./terminal-output.ts";
 
 /** Ends of a stream by which output is lost that the command believes to be written. */
 const FAILED: ReadonlySet<string> = new Set(["write-failed", "read-failed", "worker-failed"]);
-const STDOUT = 1;
-const STDERR = 2;
-
-interface Pipe {
-  readonly name: StreamName;
-  readonly descriptors: readonly number[];
-  readonly readEnd: number;
-  readonly writeEnd: number;
-}
 
 export class RunOutput {
   readonly #course: Course;
   readonly #plan: OutputPlan;
   readonly #pipes: readonly Pipe[];
   readonly #terminalOutputAt: () => MonotonicAt | undefined;
+  /** Held for the Workers: a Worker without descriptors takes the whole process with it. */
+  readonly #reserve: readonly number[];
   #copy: Promise<Copy> | undefined;
   #running: Copy | undefined;
   #lost: string | undefined;
@@ -45,10 +44,12 @@ export class RunOutput {
    */
   constructor(course: Course) {
     this.#course = course;
-    this.#plan = planFor(course.options);
-    this.#pipes = this.#plan.copied.map((stream) => ({ ...stream, ...makePipe() }));
+    this.#plan = planOutput(course.options);
+    this.#pipes = makePipes(this.#plan);
     const copied = new Set(this.#pipes.flatMap((pipe) => pipe.descriptors));
-    this.#terminalOutputAt = watchTerminals([STDOUT, STDERR].filter((fd) => !copied.has(fd)));
+    const terminals = [STDOUT, STDERR].filter((fd) => !copied.has(fd) && sys.isTerminal(fd));
+    this.#terminalOutputAt = watchTerminals(terminals);
+    this.#reserve = this.#pipes.length === 0 ? [] : reserveDescriptors();
   }
 
   /** The streams that are copied; none if the command has the descriptors themselves. */
@@ -74,6 +75,7 @@ export class RunOutput {
   start(): void {
     if (this.#pipes.length === 0) return;
     this.#copy = import("../output/copy.ts").then(({ startCopy }) => {
+      for (const fd of this.#reserve) sys.close(fd);
       this.#running = startCopy(this.#copyPlan());
       return this.#running;
     });
@@ -148,7 +150,7 @@ export class RunOutput {
   }
 
   summary(): OutputSummary {
-    const lastAt = this.lastOutputAt();
+    const lastAt = this.#running?.counters().lastOutputAt;
     const bytes = (name: StreamName): number | null =>
       this.#running?.counters().streams.find((one) => one.name === name)?.readBytes ?? null;
     return {
@@ -212,44 +214,4 @@ export class RunOutput {
 /** A monotonic instant as a wall time of now's clock, for people. */
 function showInstant(at: MonotonicAt): string {
   return new Date(wallNow() - (monotonicNow() - at)).toISOString();
-}
-
-function planFor(options: RunOptions): OutputPlan {
-  const needsNothing = options.log === "off" && !options.isQuiet;
-  return decideOutputPlan({
-    log: options.log,
-    isQuiet: options.isQuiet,
-    watchesIdle: options.idleTimeoutMs !== undefined,
-    isStdoutTerminal: sys.isTerminal(STDOUT),
-    isStderrTerminal: sys.isTerminal(STDERR),
-    isOneFile: needsNothing && options.idleTimeoutMs === undefined ? false : isOneFile(),
-  });
-}
-
-/** kcmp(2) tells exactly; where it may not be called, the same inode has to do. */
-function isOneFile(): boolean {
-  const compared = sys.compareFiles(STDOUT, STDERR);
-  if (compared >= 0) return compared === 0;
-  return identifyFile(STDOUT) === identifyFile(STDERR);
-}
-
-function identifyFile(fd: number): string {
-  try {
-    const found = fstatSync(fd);
-    return `${found.dev}:${found.ino}:${found.rdev}`;
-  } catch {
-    return `closed ${fd}`; // EBADF
-  }
-}
-
-function makePipe(): { readEnd: number; writeEnd: number } {
-  const ends = sys.pipe();
-  if (typeof ends === "number") {
-    throw new WatchdogError("spawn.failed", `no pipe for the output: ${nameErrno(ends)}`, {
-      hint: "run it without a copy of the output: --log off",
-    });
-  }
-  // Our end alone: the description of the read end is shared with nobody.
-  sys.fcntl(ends.readEnd, F_SETFL, O_NONBLOCK);
-  return ends;
 }

@@ -44,6 +44,7 @@ export async function runCommand(request: RunRequest): Promise<Leaving> {
   traceStep("spawned");
   output.release();
   if (spawned.kind === "refused") return leaveUnstarted(course, spawned);
+  writeRecord(course, recordOfRunning(course, spawned.pid));
   try {
     return await attend({ course, main: spawned.pid, output, inbox });
   } catch (error) {

@@ -13,7 +13,7 @@ import {
   type RunPolicy,
   type RunState,
 } from "../core/run-state.ts";
-import { SIGCONT, SIGKILL } from "../core/signals.ts";
+import { SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT } from "../core/signals.ts";
 import { type MonotonicAt, spanMs } from "../core/time.ts";
 import { monotonicNow } from "../os/clock.ts";
 import { faultPoint } from "../os/faults.ts";
@@ -28,6 +28,9 @@ import { KillRounds } from "./kill-rounds.ts";
 
 /** Members that end by themselves within this span after the main command are no leftovers. */
 export const SETTLE_MS = 100;
+/** How long the handler of a key may run behind the death that the key has brought. */
+const KEY_MS = 25;
+const KEYS: readonly number[] = [SIGINT, SIGQUIT, SIGHUP];
 /** How long the output of a command that was made to end may take to reach its reader. */
 export const DELIVERY_GRACE_MS = 2_000;
 
@@ -62,6 +65,7 @@ export class Supervisor {
   #state: RunState = FIRST_STATE;
   #isFeeding = false;
   #hasCollectedMain = false;
+  #keyUntil: MonotonicAt | undefined;
   #settledAt: MonotonicAt | undefined;
   #collectedCpuMs = 0;
 
@@ -69,6 +73,7 @@ export class Supervisor {
     this.#context = context;
     this.#killRounds = new KillRounds(context.tree, {
       collect: () => this.collect(),
+      onHit: (count) => context.ledger.countKilled(count),
       onEmpty: () => this.feed({ kind: "tree-empty" }),
       onBug: (error) => context.ledger.noteBug(error),
       onStuck: (rows) => {
@@ -204,12 +209,28 @@ export class Supervisor {
    */
   #lookAtTree(): void {
     if (this.#state.phase !== "running") return;
+    if (this.#awaitsKey()) return;
     if (this.#context.tree.isEmpty()) return this.feed({ kind: "tree-empty" });
     if (this.#state.hasLeftovers) return;
     const now = monotonicNow();
     this.#settledAt ??= (now + SETTLE_MS) as MonotonicAt;
     if (now >= this.#settledAt || this.#state.isKilling) return this.feed({ kind: "members-left" });
     this.#timers.push(wakeAfter(spanMs(now, this.#settledAt), () => this.collect()));
+  }
+
+  /**
+   * A command that died of INT, QUIT or HUP at a terminal: the same key is on its way to us, and
+   * says whether a person asked for it.
+   */
+  #awaitsKey(): boolean {
+    const { end } = this.#state;
+    if (!this.#context.policy.hasTerminal || end?.kind !== "signaled") return false;
+    if (!KEYS.includes(end.signal) || this.#state.seen.includes(end.signal)) return false;
+    const now = monotonicNow();
+    this.#keyUntil ??= (now + KEY_MS) as MonotonicAt;
+    if (now >= this.#keyUntil) return false;
+    this.#timers.push(wakeAfter(spanMs(now, this.#keyUntil), () => this.collect()));
+    return true;
   }
 
   #endOutput(isPatient: boolean): void {

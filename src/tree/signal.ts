@@ -3,9 +3,9 @@
  * once more, right before the call, what the caller has decided.
  */
 import { assert } from "../core/errors.ts";
-import type { ProcessRow } from "../core/tree-members.ts";
+import { identify, type ProcessRow } from "../core/tree-members.ts";
 import { faultPoint } from "../os/faults.ts";
-import { readStat } from "../os/proc.ts";
+import { type ProcessStat, readStat } from "../os/proc.ts";
 import { ENOSYS, EPERM, sys } from "../os/sys.ts";
 
 export type SignalResult = "sent" | "gone" | "refused";
@@ -14,6 +14,11 @@ export type SignalResult = "sent" | "gone" | "refused";
 export interface Protected {
   readonly self: number;
   readonly pids: ReadonlySet<number>;
+  /**
+   * Members that this pass has proven already, by pid and start: a chain that reaches one is proven
+   * too.
+   */
+  readonly verified: Set<string>;
 }
 
 /**
@@ -28,7 +33,7 @@ export function signalMember(row: ProcessRow, signal: number, guarded: Protected
   if (pidfd === -ENOSYS) return signalByPid(row, signal, guarded);
   if (pidfd < 0) return "gone"; // ESRCH: already gone, which is what we wanted
   try {
-    if (!isStillMember(row, guarded.self)) return "gone";
+    if (!isStillMember(row, guarded)) return "gone";
     return readResult(sys.pidfdSendSignal(pidfd, signal));
   } finally {
     sys.close(pidfd);
@@ -37,7 +42,7 @@ export function signalMember(row: ProcessRow, signal: number, guarded: Protected
 
 /** Kernels before 5.3: the check and the call are two steps there. */
 function signalByPid(row: ProcessRow, signal: number, guarded: Protected): SignalResult {
-  return isStillMember(row, guarded.self) ? readResult(sys.kill(row.pid, signal)) : "gone";
+  return isStillMember(row, guarded) ? readResult(sys.kill(row.pid, signal)) : "gone";
 }
 
 /** Signals a direct child: its pid is ours until we collect it, so no second look is needed. */
@@ -57,14 +62,33 @@ function readResult(result: number): SignalResult {
   return result === -EPERM ? "refused" : "gone";
 }
 
-const LONGEST_CHAIN = 1000;
+/** A chain of parents longer than this is a loop in what was read. */
+const LONGEST_CHAIN = 20_000;
+/**
+ * An ancestor that ends while we look hands its children to another: then the walk begins again.
+ */
+const MOST_WALKS = 50;
 
-function isStillMember(row: ProcessRow, self: number): boolean {
-  let stat = readStat(row.pid);
-  if (stat?.startTicks !== row.startTicks) return false;
-  for (let step = 0; stat !== undefined && step < LONGEST_CHAIN; step += 1) {
-    if (stat.ppid === self) return true;
-    stat = readStat(stat.ppid);
+function isStillMember(row: ProcessRow, guarded: Protected): boolean {
+  for (let walk = 0; walk < MOST_WALKS; walk += 1) {
+    const stat = readStat(row.pid);
+    if (stat?.startTicks !== row.startTicks) return false;
+    const found = walkUp(stat, guarded);
+    if (found === "lost") continue;
+    if (found === "member") guarded.verified.add(identify(row));
+    return found === "member";
   }
   return false;
+}
+
+function walkUp(from: ProcessStat, guarded: Protected): "member" | "stranger" | "lost" {
+  let stat = from;
+  for (let step = 0; step < LONGEST_CHAIN; step += 1) {
+    if (stat.ppid === guarded.self) return "member";
+    const parent = stat.ppid <= 1 ? undefined : readStat(stat.ppid);
+    if (parent === undefined) return stat.ppid <= 1 ? "stranger" : "lost";
+    if (guarded.verified.has(identify(parent))) return "member";
+    stat = parent;
+  }
+  return "stranger";
 }

@@ -112,7 +112,8 @@ export class Tree implements Containment {
    */
   signalMain(signal: number): void {
     if (this.#main === NOBODY) return;
-    signalChild(this.#main, signal, { self: process.pid, pids: this.#ancestors });
+    const pids = this.#ancestors;
+    signalChild(this.#main, signal, { self: process.pid, pids, verified: new Set() });
   }
 
   /**
@@ -151,8 +152,9 @@ export class Tree implements Containment {
     const pids = new Set([...view.ancestors, ...view.inborn, ...view.helpers, ...view.kept]);
     const sent: ProcessRow[] = [];
     const refused: ProcessRow[] = [];
+    const verified = new Set<string>();
     for (const row of rows) {
-      const result = send(row, { self: view.self, pids });
+      const result = send(row, { self: view.self, pids, verified });
       if (result === "sent") sent.push(row);
       if (result === "refused") refused.push(row);
     }
