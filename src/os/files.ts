@@ -22,10 +22,12 @@ const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /** Whether this path is a regular file, or nothing yet: then a new content can take its place. */
 export function isReplaceable(path: string): boolean {
-  // `/dev/stdout` may lead to a regular file: the one that the output itself is written to.
-  if (/^\/(dev\/(std|fd\/)|proc\/)/.test(path)) return false;
-  return statOf(path)?.isFile() ?? true;
+  const target = followLinks(path);
+  return !DESCRIPTOR.test(target) && (statOf(target)?.isFile() ?? true);
 }
+
+/** `/dev/stdout` may lead to a regular file: the one that the output itself is written to. */
+const DESCRIPTOR = /^\/(dev\/(std|fd\/)|proc\/)/;
 
 /**
  * Gives a file of the user's a new content: a regular file is replaced at once, with its mode and
@@ -56,6 +58,7 @@ const MOST_LINKS = 40;
 function followLinks(path: string): string {
   let target = path;
   for (let step = 0; step < MOST_LINKS; step += 1) {
+    if (DESCRIPTOR.test(target)) return target;
     try {
       const link = readlinkSync(target);
       target = link.startsWith("/") ? link : `${directoryOf(target)}/${link}`;
@@ -63,7 +66,8 @@ function followLinks(path: string): string {
       return target; // EINVAL: no link. ENOENT: nothing there.
     }
   }
-  return path;
+  statSync(path); // links in a circle: throws ELOOP
+  return target;
 }
 
 function writeInto(path: string, content: string): void {

@@ -197,7 +197,8 @@ function startWorker(
   onStarted?: () => void,
 ): Promise<boolean> {
   return new Promise((resolve) => {
-    const worker = new Worker(url);
+    const worker = makeWorker(url);
+    if (worker === undefined) return resolve(false);
     worker.addEventListener("message", (event: MessageEvent<WorkerMessage>) => {
       if (event.data === "started") return onStarted?.();
       worker.unref();
@@ -210,6 +211,15 @@ function startWorker(
     worker.addEventListener("close", () => resolve(false));
     worker.postMessage(task);
   });
+}
+
+/** EAGAIN: the caller's limit of processes counts threads too (pthread_create(3)). */
+function makeWorker(url: string | URL): Worker | undefined {
+  try {
+    return new Worker(url);
+  } catch {
+    return undefined; // told by the end of its stream: "worker-failed"
+  }
 }
 
 function countOutput(

@@ -138,7 +138,9 @@ export function writeRecord(course: Course, record: RunRecord): void {
     deliverFile(path, `${JSON.stringify(record, null, 2)}\n`, RESULT_FILE_MODE & ~course.umask);
   } catch (error) {
     // EACCES, ENOSPC, EROFS, ENOENT: the promise to report cannot be kept; the run itself can.
-    const reason = error instanceof Error ? error.message : String(error);
+    const text = error instanceof Error ? error.message : String(error);
+    // Without `, open '/x/.r.json.4f2a.tmp'`: that name is another one each time.
+    const reason = text.replace(/, \w+ '.*$/s, "");
     course.ledger.tellOnce(messages.noResultFile(path, reason));
   }
 }

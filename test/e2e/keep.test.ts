@@ -2,7 +2,15 @@
  * `watchdog keep`: what is started by it outlives the run on purpose, and nothing else does.
  */
 import { expect, test } from "bun:test";
-import { existsSync, readFileSync, readlinkSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+} from "node:fs";
 import { findByCommand, python, waitForCommand, waitForText } from "../support/processes.ts";
 import { openScene, RELEASE } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -146,6 +154,56 @@ test(
   },
   LIMIT_MS,
 );
+
+test(
+  "keep --output to a FIFO without a reader is an error at once, and nothing is started",
+  async () => {
+    const fifo = scene.path("unread.fifo");
+    await scene.startProgram(["mkfifo", fifo]).ended;
+    const mark = scene.path("started");
+    const args = ["--output", fifo, "--", "touch", mark];
+    for (const ended of [
+      await scene.run(args, { command: "keep" }),
+      await scene.run(["--log", "off", "--", RELEASE, "keep", ...args]),
+    ]) {
+      expect([ended.status, ended.stdout.length]).toEqual([125, 0]);
+      expect(ended.stderr).toMatch(/^watchdog: error: --output .*unread\.fifo.*ENXIO.*\n$/);
+    }
+    expect(existsSync(mark)).toBe(false);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "keep --output to a FIFO with a reader gives it all, also what does not fit at once",
+  async () => {
+    const fifo = scene.path("read.fifo");
+    await scene.startProgram(["mkfifo", fifo]).ended;
+    const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const command = ["sh", "-c", "head -c 200000 /dev/zero; echo $?; exec sleep 95010"];
+      const args = ["--output", fifo, "--", ...command];
+      expect((await scene.run(args, { command: "keep" })).status).toBe(0);
+      // Fuller than a FIFO can be: a descriptor that does not wait would fail here.
+      let text = "";
+      await waitFor(() => (text += readNow(reader)).endsWith("\n"), "the end of the output");
+      expect([text.length, text.slice(-2)]).toEqual([200_002, "0\n"]);
+    } finally {
+      closeSync(reader);
+    }
+    await endKept("sleep 95010");
+  },
+  LIMIT_MS,
+);
+
+function readNow(fd: number): string {
+  const bytes = Buffer.alloc(65_536);
+  try {
+    return bytes.toString("latin1", 0, readSync(fd, bytes));
+  } catch {
+    return ""; // EAGAIN: a writer is there and has written nothing yet
+  }
+}
 
 test(
   "keep works outside any run and returns while its command goes on",

@@ -121,11 +121,25 @@ test("A-82: a command whose own name is hostile gets a harmless one, and still r
   expect(listAll(scene.path("odd-state")).length).toBeGreaterThan(7);
 }, 20_000);
 
-test("A-82: control characters of a command that is not there are not printed raw", async () => {
-  const ended = await scene.run(["--log", "off", "--", "./no\x1b[31m\nsuch\x07"]);
-  expect(ended.code).toBe(127);
-  expect(ended.stderr.split("\n").length).toBe(2);
-  expect(ended.stderr).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f]/);
+/** Moves cursors, starts lines, turns the direction of writing, or is a control of C1. */
+const HOSTILE = "no\x1b[31m\nsuch\x07\u202e\u009b";
+const RAW = /[\x00-\x1f\x7f-\x9f\u202e]/;
+
+test("A-82: control characters of a command that cannot run are not printed raw", async () => {
+  await Bun.write(join(scene.directory, HOSTILE), "no program");
+  for (const command of ["run", "keep"] as const) {
+    for (const [cwd, code] of [
+      ["/", 127],
+      [scene.directory, 126],
+    ] as const) {
+      const log = command === "run" ? ["--log", "off"] : [];
+      const ended = await scene.run([...log, "--", `./${HOSTILE}`], { command, cwd });
+      expect([command, ended.code]).toEqual([command, code]);
+      const [line = "", ...more] = ended.stderr.split("\n");
+      expect([command, code, RAW.test(line), more]).toEqual([command, code, false, [""]]);
+      expect(line).toContain("./no\\x1b[31m\\nsuch\\x07\\u{202e}\\x9b: ");
+    }
+  }
 });
 
 test("A-82: control characters in the name of a leftover are not printed raw", async () => {

@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { runShell } from "../support/outside.ts";
-import { openScene, RELEASE, rootTest } from "../support/scene.ts";
+import { type Ended, openScene, RELEASE, rootTest } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
 const NOBODY = 65_534;
@@ -46,8 +46,7 @@ async function expectRefused(state: string, reason: string): Promise<void> {
     expect([state, tried.code, tried.hasRun, tried.hasRecord]).toEqual([state, 78, false, false]);
     const [error = "", hint = "", end] = tried.stderr.split("\n");
     expect(error).toBe(`watchdog: error: state directory ${state}: ${reason}`);
-    expect(hint).toStartWith("watchdog: hint: ");
-    expect(hint).toContain("--state-dir");
+    expect(hint).toBe("watchdog: hint: watchdog help run");
     expect(end).toBe("");
   }
 }
@@ -110,6 +109,33 @@ test("a relative directory is made absolute for the command", async () => {
   const ended = await scene.run(args, { cwd: scene.directory });
   expect(ended.stdout.toString()).toBe(`${scene.path("relative/state")}\n`);
   expect(statSync(scene.path("relative/state")).mode & 0o7777).toBe(0o700);
+});
+
+/** In a working directory whose name holds a byte that is no UTF-8; answers the status. */
+function runInOddDirectory(line: string): Promise<Ended> {
+  const script = `N=$(printf 'n\\377'); mkdir -p "$D/odd/$N" && cd "$D/odd/$N" || exit 99
+    ${line}; echo "$?"; ls -A; cd ..; ls | wc -l`;
+  return runShell(scene, script, { env: { D: scene.directory } });
+}
+
+test("a relative directory below a name that is not UTF-8 is refused, and not made", async () => {
+  const run = `"$W" run --log on`;
+  for (const line of [
+    `${run} --state-dir rel -- touch ran`,
+    `WATCHDOG_STATE_DIR=rel ${run} -- touch ran`,
+    `${run} --log off --state-dir rel -- touch ran`,
+  ]) {
+    const ended = await runInOddDirectory(line);
+    expect([line, ended.stdout.toString()]).toEqual([line, "78\n1\n"]);
+    expect(ended.stderr).toBe(
+      "watchdog: error: state directory rel: the name of the working directory is not UTF-8, " +
+        "expected an absolute path\nwatchdog: hint: watchdog help run\n",
+    );
+  }
+  const absolute = `${run} --state-dir '${scene.path("absolute")}' -- touch ran`;
+  const ended = await runInOddDirectory(absolute);
+  expect([ended.stdout.toString(), ended.stderr]).toEqual(["0\nran\n1\n", ""]);
+  expect(existsSync(scene.path("absolute"))).toBe(true);
 });
 
 test("a directory that cannot be made is a warning: the job runs, without a log", async () => {
