@@ -15,9 +15,10 @@ import { medianOf, readPeakMebibytes, timeInterleaved } from "./measure.ts";
 import type { Bench } from "./measure.ts";
 import { BASELINE, prepareContestants, WATCHDOG } from "./programs.ts";
 import type { Contestant } from "./programs.ts";
+import { measureSteps } from "./steps.ts";
 
 /** A row of a table: the order of the keys is the order of the columns. */
-type Row = Readonly<Record<string, string | number>>;
+type Row = object;
 
 interface Settings {
   readonly isJson: boolean;
@@ -59,6 +60,7 @@ async function main(): Promise<void> {
     const contestants = await prepareContestants(scratch);
     const tables = {
       start: compareStarts(contestants, settings, bench),
+      steps: measureSteps(settings.rounds, bench),
       memory: compareMemory(bench),
       copy: compareCopies(settings, bench),
     };
