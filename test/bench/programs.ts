@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 export const ROOT = join(import.meta.dir, "..", "..");
 export const WATCHDOG = join(ROOT, "dist", "watchdog");
-export const FAULT_BINARY = join(ROOT, "dist", "watchdog");
+export const FAULT_BINARY = join(ROOT, "dist", "watchdog-faults");
 
 /** A command line under a name for the table. */
 export interface Contestant {

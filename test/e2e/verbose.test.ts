@@ -14,7 +14,13 @@ test("a run that goes well says nothing without -v", async () => {
 test("-v names the run, its surroundings and why the outcome is what it is", async () => {
   const ended = await scene.run([
     ...scene.recordTo("verbose"),
-    ...["-v", "--name", "told", "--log", "off", "--", "sh", "-c", "exit 3"],
+    "-v",
+    "--name=told",
+    "--log=off",
+    "--",
+    "sh",
+    "-c",
+    "exit 3",
   ]);
   const record = scene.readRecord("verbose");
   const lines = ended.stderr.trimEnd().split("\n");
