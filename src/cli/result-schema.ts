@@ -120,6 +120,7 @@ export const resultSchema = z
     output: output.describe("what the command wrote"),
     log: log.nullable().describe("the log that was kept, null without one"),
     degraded: z.array(z.string()).describe("promises that do not hold on this machine"),
+    dropped_lines: count.describe("lines of watchdog's own that stderr had no room for"),
     watchdog: build.describe("the binary that wrote the record"),
   })
   .refine((record) => (record.state === "ended") === (record.outcome !== null), {

@@ -72,6 +72,7 @@ export interface RunRecord {
   readonly output: OutputSummary;
   readonly log: LogSummary | null;
   readonly degraded: readonly string[];
+  readonly dropped_lines: number;
   readonly watchdog: { readonly version: string; readonly commit: string };
 }
 

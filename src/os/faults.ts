@@ -12,9 +12,6 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } fr
 
 declare const FAULT_BUILD: boolean;
 
-/** False in the release build, where everything that it guards is removed. */
-export const isFaultBuild: boolean = typeof FAULT_BUILD !== "undefined" && FAULT_BUILD;
-
 /** Variables of the fault build stay with the watchdog that they were given to. */
 export function isFaultVariable(name: string): boolean {
   if (typeof FAULT_BUILD !== "undefined" && FAULT_BUILD) return name.startsWith("WATCHDOG_FAULT");

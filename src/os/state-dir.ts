@@ -123,9 +123,13 @@ function createStateDirectory(path: string): void {
   if (remote !== undefined) throw refuse(path, `it is on ${remote}, expected a local file system`);
 }
 
-/** Makes a directory of our own inside the state directory; fine if it is there. */
+/**
+ * A directory of our own with all that is missing above it, 0700 whatever the umask; fine if it is
+ * there. @throws the error of mkdir(2)
+ */
 export function makePrivateDirectory(path: string): void {
-  mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY });
+  const made = mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY });
+  if (made !== undefined) chmodSync(path, PRIVATE_DIRECTORY);
 }
 
 /**

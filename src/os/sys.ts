@@ -22,18 +22,14 @@ export const ENOSYS = 38;
 export const POLLIN = 1;
 export const POLLOUT = 4;
 export const POLLERR = 8;
-export const POLLHUP = 16;
 
-export const LOCK_SH = 1;
 export const LOCK_EX = 2;
 export const LOCK_NB = 4;
-export const LOCK_UN = 8;
 
 export const O_NONBLOCK = 0o4000;
 export const O_CLOEXEC = 0o2000000;
 export const O_NOFOLLOW = 0o400000;
 
-export const F_GETFD = 1;
 export const F_SETFD = 2;
 export const F_GETFL = 3;
 export const F_SETFL = 4;

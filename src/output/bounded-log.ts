@@ -9,7 +9,8 @@
  * Always: LOCK_EX of flock(2) on the log from its birth to `finish`, so that pruning leaves a
  * running log alone.
  */
-import { chmodSync, closeSync, fstatSync, mkdirSync } from "node:fs";
+import { closeSync, fstatSync } from "node:fs";
+import { makePrivateDirectory } from "../os/state-dir.ts";
 import { EINTR, LOCK_EX, nameErrno, sys } from "../os/sys.ts";
 import type { LogLayout } from "./log-segments.ts";
 import {
@@ -177,9 +178,4 @@ function writeOnce(fd: number, address: number, length: number): number {
 
 function raise(outcome: number): void {
   if (outcome < 0) throw Object.assign(new Error(nameErrno(outcome)), { errno: outcome });
-}
-
-function makePrivateDirectory(path: string): void {
-  const made = mkdirSync(path, { recursive: true, mode: 0o700 });
-  if (made !== undefined) chmodSync(path, 0o700);
 }

@@ -8,8 +8,8 @@
  * chunk.
  */
 import { ptr } from "bun:ffi";
-import { chmodSync, mkdirSync } from "node:fs";
 import { monotonicNow } from "../os/clock.ts";
+import { makePrivateDirectory } from "../os/state-dir.ts";
 import { EPIPE, F_GETFL, F_SETFL, O_NONBLOCK, sys } from "../os/sys.ts";
 import { CHUNK_BYTES, ChunkRing } from "./chunk-ring.ts";
 import { Destination } from "./destination.ts";
@@ -78,7 +78,7 @@ function openSpool(
 ): Spool | undefined {
   const directory = task.spoolDirectory;
   if (directory === undefined) return undefined;
-  makePrivateDirectory(directory);
+  makeSpoolDirectory(directory);
   return new Spool({ directory, destination, state });
 }
 
@@ -91,9 +91,9 @@ function settleSpool(spool: Spool, state: StreamState): void {
   if (outcome < 0) state.failReplay(-outcome);
 }
 
-function makePrivateDirectory(path: string): void {
+function makeSpoolDirectory(path: string): void {
   try {
-    if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
+    makePrivateDirectory(path);
   } catch {
     // EACCES, ENOSPC, EROFS: opening the spool fails next, and the run goes on loud.
   }

@@ -7,14 +7,14 @@
  * token in its environment (a daemon that forks once more), or descends from either. State after a
  * crash: the files remain, name dead processes, and are harmless.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { identify, type ProcessRow } from "../core/tree-members.ts";
 import { replaceFile } from "../os/files.ts";
 import { readEnvironment } from "../os/proc.ts";
+import { makePrivateDirectory } from "../os/state-dir.ts";
 
 export const KEPT_VARIABLE = "WATCHDOG_KEPT";
 const PRIVATE_FILE = 0o600;
-const PRIVATE_DIRECTORY = 0o700;
 /** More registrations of one run than this are not read. */
 const MOST_KEPT = 1000;
 
@@ -33,7 +33,7 @@ function directoryOf(stateDirectory: string, runId: string): string {
  */
 export function registerKept(stateDirectory: string, runId: string, entry: KeptEntry): void {
   const directory = directoryOf(stateDirectory, runId);
-  mkdirSync(directory, { recursive: true, mode: PRIVATE_DIRECTORY });
+  makePrivateDirectory(directory);
   replaceFile(`${directory}/${entry.token}`, entry.identity, PRIVATE_FILE);
 }
 

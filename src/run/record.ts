@@ -16,6 +16,7 @@ import {
 import { nameSignal } from "../core/signals.ts";
 import { spanMs } from "../core/time.ts";
 import { monotonicNow, suspendedMs, wallNow } from "../os/clock.ts";
+import { droppedLines } from "../os/say.ts";
 import { deliverFile, isReplaceable } from "../os/files.ts";
 import type { Course } from "./course.ts";
 import { messages } from "./messages.ts";
@@ -90,6 +91,7 @@ export function recordOfRunning(course: Course, childPid: number | undefined): R
     output: NO_OUTPUT,
     log: null,
     degraded: ledger.degraded,
+    dropped_lines: droppedLines(),
     watchdog: course.request.build,
   };
 }

@@ -16,7 +16,7 @@ type Parsed = ReturnType<typeof scene.readRecord>;
 const KEYS = (
   "format run_id job state outcome because exit_status status_of exit_code signal command cwd " +
   "pid child_pid started_at ended_at duration_ms suspended_ms limits signals leftovers kept " +
-  "left_alone unsignalable output log degraded watchdog"
+  "left_alone unsignalable output log degraded dropped_lines watchdog"
 ).split(" ");
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   limits: ["timeout_ms", "idle_timeout_ms", "not_after"],
@@ -79,6 +79,7 @@ test("while the command runs the record says so, and at the end how it went", as
     cwd: process.cwd(),
     log: null,
     degraded: [],
+    dropped_lines: 0,
     limits: {
       timeout_ms: 36e5,
       idle_timeout_ms: null,

@@ -40,6 +40,7 @@ const ENDED = {
   },
   log: { path: "/l", kept_bytes: 3, omitted_bytes: 0, dropped_bytes: 0, because: null },
   degraded: [],
+  dropped_lines: 0,
   watchdog: { version: "0.1.0", commit: "unknown" },
 } as const satisfies RunRecord;
 

@@ -1,0 +1,197 @@
+/**
+ * Little CPU time, few descriptors, few processes: the limits of whoever calls watchdog. The
+ * command has them as it would without watchdog, and watchdog either runs it to the right end or
+ * refuses before it has started it; never anything between the two.
+ */
+import { describe, expect, test } from "bun:test";
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { python, readLines, startWithoutTerminal } from "../support/processes.ts";
+import { type Ended, openScene, RELEASE, rootTest, ROUNDS } from "../support/scene.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const scene = openScene(import.meta.file);
+const LIMIT_MS = 60_000;
+const NOBODY = 65534;
+const XCPU_STATUS = 128 + 24;
+
+/** Ends once watchdog, its parent, has used 2.5 s of CPU time; says so by 3, or by 4 if it is gone. */
+const KEEPS_WATCHDOG_BUSY = `used=0 round=0
+  while [ $used -lt 250 ] && [ $round -lt 3000 ]; do
+    head -c 20000000 /dev/zero
+    read -r line 2>/dev/null </proc/$PPID/stat || exit 4
+    set -- $line
+    used=$(($14 + $15)) round=$((round + 1))
+  done 2>/dev/null
+  set -- $line
+  [ $(($14 + $15)) -ge 250 ] && exit 3`.replaceAll(/\$(1[45])/g, (_, number) => `\${${number}}`);
+
+function withCpuLimit(args: readonly string[], options: { stdout?: "ignore" } = {}) {
+  const script = 'ulimit -c 0; ulimit -S -t 1; exec "$0" run "$@"';
+  return scene.startProgram(["setsid", "sh", "-c", script, RELEASE, ...args], options);
+}
+
+describe("a soft limit of CPU time", () => {
+  test(
+    "is the command's, and watchdog outlives its own use of more",
+    async () => {
+      const args = ["--log", "on", ...scene.recordTo("busy"), "--", "sh", "-c"];
+      const ended = await withCpuLimit([...args, KEEPS_WATCHDOG_BUSY], { stdout: "ignore" }).ended;
+      expect([ended.status, ended.signal, ended.stderr]).toEqual([3, null, ""]);
+      expect(scene.readRecord("busy")).toMatchObject({ state: "ended", exit_code: 3, signals: [] });
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "ends a command that uses more, by XCPU, and the status is that",
+    async () => {
+      const script = "ulimit -S -t; while :; do :; done";
+      const args = ["--log", "off", ...scene.recordTo("over"), "--", "sh", "-c", script];
+      const ended = await withCpuLimit(args).ended;
+      expect([ended.status, ended.stdout.toString()]).toEqual([XCPU_STATUS, "1\n"]);
+      expect(scene.readRecord("over")).toMatchObject({ signal: "XCPU", outcome: "crashed" });
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "that is told to watchdog by XCPU changes nothing, and the command does not hear of it",
+    async () => {
+      const heard = scene.path("xcpu.heard");
+      const run = startWithoutTerminal(
+        scene,
+        [
+          ["--log", "off", ...scene.recordTo("xcpu")],
+          ["--", ...python("notes-signals.py", heard, "main", "XCPU,USR1,TERM")],
+        ].flat(),
+      );
+      const hears = (line: string) => waitFor(() => readLines(heard).includes(line), line);
+      await hears("main ready");
+      run.kill("SIGXCPU");
+      run.kill("SIGXCPU");
+      run.kill("SIGUSR1");
+      await hears("main USR1");
+      run.kill("SIGXCPU");
+      run.kill("SIGTERM");
+      expect((await run.ended).status).toBe(5);
+      expect(readLines(heard)).toEqual(["main ready", "main USR1", "main TERM"]);
+      const sent = scene.readRecord("xcpu")["signals"];
+      expect(sent.map((one: { signal: string }) => one.signal)).toEqual(["USR1", "TERM"]);
+    },
+    LIMIT_MS,
+  );
+});
+
+/** It needs one descriptor besides its three. */
+const MARKS = 'touch "$0"; echo out; exit 3';
+
+/** Either the command ran and everything is as it should be, or it was refused. */
+function judge(ended: Ended, mark: string): "ran" | "refused" | string {
+  const hasRun = existsSync(mark);
+  rmSync(mark, { force: true });
+  const lines = ended.stderr.split("\n").slice(0, -1);
+  const isOurs = lines.every((line) => line.startsWith("watchdog: "));
+  if (hasRun && ended.status === 3 && ended.stdout.toString() === "out\n" && isOurs) return "ran";
+  const isRefusal =
+    lines.length === 2 &&
+    lines[0]?.startsWith("watchdog: error: ") &&
+    lines[1]?.startsWith("watchdog: hint: ");
+  if (!hasRun && ended.status === 125 && isRefusal) return "refused";
+  const seen = ended.stderr.slice(0, 300);
+  return `status ${ended.status}, ${hasRun ? "has run" : "not run"}, ${ended.stdout}: ${seen}`;
+}
+
+const GOOD = ["ran", "refused"];
+
+describe.each(["on", "off"])("few descriptors, with --log %s", (mode) => {
+  const runWith = async (count: number): Promise<string> => {
+    const mark = scene.path(`descriptors-${mode}`);
+    const words = [RELEASE, "run", "--log", mode, "--", "sh", "-c", MARKS, mark];
+    const run = scene.startProgram(["prlimit", `--nofile=${count}:${count}`, ...words]);
+    return judge(await run.ended, mark);
+  };
+
+  test(
+    "the command runs to its own end, or is refused in words and not started",
+    async () => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        for (let count = 6; count <= 20; count += 1) {
+          const found = await runWith(count);
+          expect([count, GOOD.includes(found) ? "good" : found]).toEqual([count, "good"]);
+        }
+      }
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "a few more are enough to run it, so these tests prove something",
+    async () => {
+      expect(await runWith(40)).toBe("ran");
+    },
+    LIMIT_MS,
+  );
+});
+
+/** A directory that an ordinary user may use, and the binary where that user can reach it. */
+function makeRoomForNobody(): { readonly room: string; readonly binary: string } {
+  const room = scene.path("nobody");
+  const binary = scene.path("reachable");
+  mkdirSync(room);
+  chownSync(room, NOBODY, NOBODY);
+  chmodSync(scene.directory, 0o755);
+  copyFileSync(RELEASE, binary);
+  chmodSync(binary, 0o755);
+  return { room, binary };
+}
+
+/** Bun itself aborts where it may not have the few threads that it begins with. */
+const ABORTED = 134;
+const MOST_PROCESSES = 40;
+
+rootTest(
+  "few processes: never minified source, and what has run has its own status",
+  async () => {
+    const { room, binary } = makeRoomForNobody();
+    const user = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+    const env = { HOME: room, WATCHDOG_STATE_DIR: `${room}/state` };
+    const mark = `${room}/mark`;
+    let isStarted = false;
+    for (let count = 1; count <= MOST_PROCESSES; count += 1) {
+      const words = [binary, "run", "--log", "on", "--", "sh", "-c", `: >"$0"; ${MARKS}`, mark];
+      const argv = [...user, "prlimit", `--nproc=${count}:${count}`, ...words];
+      const ended = await scene.startProgram(argv, { cwd: room, env }).ended;
+      expect([count, /\$bunfs|function\(|=>|^\d+ \| /m.test(ended.stderr)]).toEqual([count, false]);
+      const hasAborted = ended.status === ABORTED && !existsSync(mark) && !isStarted;
+      const found = hasAborted ? "aborted" : judge(ended, mark);
+      isStarted ||= !hasAborted;
+      expect([count, [...GOOD, "aborted"].includes(found) ? "good" : found]).toEqual([
+        count,
+        "good",
+      ]);
+      if (count === MOST_PROCESSES) expect(found).toBe("ran");
+    }
+  },
+  LIMIT_MS,
+);
+
+test(
+  "a descriptor above the soft limit of open files arrives, and the limit too",
+  async () => {
+    for (const mode of ["on", "off"]) {
+      const inner = 'ulimit -n; cat /proc/self/fd/200; cat <&200; echo "$(ls /proc/self/fd)"';
+      const script = `echo text >"$D/high"; exec 200<"$D/high"; ulimit -n 64
+        exec $W bash -c '${inner}'`;
+      const runAs = async (front: string): Promise<Ended> =>
+        scene.startProgram(["bash", "-c", script.replace("$W", front)], {
+          env: { D: scene.directory, W: RELEASE },
+        }).ended;
+      const [alone, wrapped] = [await runAs(""), await runAs(`"$W" run --log ${mode} --`)];
+      expect(alone.stdout.toString()).toStartWith("64\ntext\ntext\n");
+      expect([wrapped.status, wrapped.stderr]).toEqual([0, ""]);
+      expect(wrapped.stdout.toString()).toBe(alone.stdout.toString());
+      expect(wrapped.stdout.toString().split("\n")).toContain("200");
+    }
+  },
+  LIMIT_MS,
+);
