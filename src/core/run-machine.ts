@@ -131,7 +131,12 @@ function decideInterruption(state: RunState, signal: number, policy: RunPolicy):
 function decideKeystroke(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
   const seen = { ...state, seen: [...state.seen, event.signal].slice(-MOST_SEEN) };
   const stop = event.signal === SIGINT ? "interrupted" : "quit";
-  if (state.end !== undefined) return decideTermination(seen, policy, stop, []);
+  if (state.end !== undefined) {
+    // The key that the command has died of comes to us a moment later: it asks for nothing more.
+    const hasDiedOfIt = state.end.kind === "signaled" && state.end.signal === event.signal;
+    if (hasDiedOfIt && !state.hasLeftovers) return { state: seen, actions: [] };
+    return decideTermination(seen, policy, stop, []);
+  }
   if (event.signal !== SIGINT || event.interrupt !== "ignored") return { state: seen, actions: [] };
   if (state.ignoredInterrupts > 0) {
     return kill({ ...seen, stop: state.stop ?? "interrupted" }, "second-request");

@@ -37,8 +37,8 @@ export const messages = {
     const limit = LIMIT_FLAGS[outcome.because] ?? outcome.because;
     return `watchdog: ended by ${limit}: sent ${nameSignal(options.signal)} to the whole tree`;
   },
-  outputLost: (reason: string): string =>
-    `watchdog: the output cannot be copied: ${reason}; the command was told by a closed pipe`,
+  outputLost: (stream: string, reason: string): string =>
+    `watchdog: ${stream} cannot be copied: ${reason}; the pipe was closed`,
   notStarted: (name: string, reason: string): string => `watchdog: error: ${name}: ${reason}`,
   interruptIgnored: (): string =>
     "watchdog: the command ignores Ctrl-C; press it again to kill the whole tree",
@@ -50,7 +50,7 @@ export const messages = {
   undelivered: (bytes: number): string =>
     `watchdog: ${bytes} bytes of output were not delivered: their reader did not take them`,
   outputFailed: (stream: string, reason: string): string =>
-    `watchdog: ${stream} could not be written: ${reason}; the command was told by a closed pipe`,
+    `watchdog: ${stream} could not be written: ${reason}; the pipe was closed`,
   logIncomplete: (bytes: number, reason: string): string =>
     `watchdog: ${bytes} bytes are missing in the log: ${reason}`,
   quietAbandoned: (stream: string): string =>

@@ -86,7 +86,7 @@ export class RunOutput {
   #giveUp(error: unknown): void {
     for (const pipe of this.#pipes) sys.close(pipe.readEnd);
     this.#lost = error instanceof Error ? error.message : String(error);
-    say(messages.outputLost(this.#lost));
+    say(messages.outputLost("the output", this.#lost));
   }
 
   #copyPlan(): CopyPlan {
@@ -200,7 +200,8 @@ export class RunOutput {
   }
 
   #troublesOf(stream: StreamCounters): string[] {
-    if (stream.end === "worker-failed") return [messages.outputLost("its Worker died")];
+    if (stream.end === "worker-failed")
+      return [messages.outputLost(stream.name, "its Worker died")];
     if (stream.end === "write-failed" || stream.end === "read-failed") {
       return [messages.outputFailed(stream.name, nameErrno(stream.errno))];
     }

@@ -106,6 +106,7 @@ function leaveUnstarted(
   const outcome = outcomeOfRefusal(refused.because);
   const name = Buffer.from(course.request.argv[0] ?? "").toString("utf8");
   say(messages.notStarted(name, nameErrno(refused.errorNumber)));
+  if (refused.because === "system") say("watchdog: hint: ulimit -a");
   writeRecord(course, recordOfEnded(course, undefined, unstarted(outcome)));
   return outcome.leaving;
 }

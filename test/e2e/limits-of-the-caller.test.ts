@@ -14,7 +14,7 @@ const LIMIT_MS = 60_000;
 const NOBODY = 65534;
 const XCPU_STATUS = 128 + 24;
 
-/** Ends once watchdog, its parent, has used 2.5 s of CPU time; says so by 3, or by 4 if it is gone. */
+/** Ends by 3 once watchdog, its parent, has used 2.5 s of CPU time; by 4 if that is gone. */
 const KEEPS_WATCHDOG_BUSY = `used=0 round=0
   while [ $used -lt 250 ] && [ $round -lt 3000 ]; do
     head -c 20000000 /dev/zero
@@ -36,7 +36,9 @@ describe("a soft limit of CPU time", () => {
     async () => {
       const args = ["--log", "on", ...scene.recordTo("busy"), "--", "sh", "-c"];
       const ended = await withCpuLimit([...args, KEEPS_WATCHDOG_BUSY], { stdout: "ignore" }).ended;
-      expect([ended.status, ended.signal, ended.stderr]).toEqual([3, null, ""]);
+      expect([ended.status, ended.signal]).toEqual([3, null]);
+      // So much output may be too much for the log of a slow disk; nothing else may be said.
+      expect(ended.stderr).toMatch(/^(watchdog: \d+ bytes are missing in the log: .*\n)?$/);
       expect(scene.readRecord("busy")).toMatchObject({ state: "ended", exit_code: 3, signals: [] });
     },
     LIMIT_MS,
@@ -49,7 +51,7 @@ describe("a soft limit of CPU time", () => {
       const args = ["--log", "off", ...scene.recordTo("over"), "--", "sh", "-c", script];
       const ended = await withCpuLimit(args).ended;
       expect([ended.status, ended.stdout.toString()]).toEqual([XCPU_STATUS, "1\n"]);
-      expect(scene.readRecord("over")).toMatchObject({ signal: "XCPU", outcome: "crashed" });
+      expect(scene.readRecord("over")).toMatchObject({ signal: "XCPU", outcome: "signaled" });
     },
     LIMIT_MS,
   );
@@ -86,16 +88,14 @@ describe("a soft limit of CPU time", () => {
 const MARKS = 'touch "$0"; echo out; exit 3';
 
 /** Either the command ran and everything is as it should be, or it was refused. */
-function judge(ended: Ended, mark: string): "ran" | "refused" | string {
+function judge(ended: Ended, mark: string, needsHint: boolean): string {
   const hasRun = existsSync(mark);
   rmSync(mark, { force: true });
   const lines = ended.stderr.split("\n").slice(0, -1);
   const isOurs = lines.every((line) => line.startsWith("watchdog: "));
   if (hasRun && ended.status === 3 && ended.stdout.toString() === "out\n" && isOurs) return "ran";
-  const isRefusal =
-    lines.length === 2 &&
-    lines[0]?.startsWith("watchdog: error: ") &&
-    lines[1]?.startsWith("watchdog: hint: ");
+  const hasHint = lines[1]?.startsWith("watchdog: hint: ") ?? !needsHint;
+  const isRefusal = isOurs && lines[0]?.startsWith("watchdog: error: ") && hasHint;
   if (!hasRun && ended.status === 125 && isRefusal) return "refused";
   const seen = ended.stderr.slice(0, 300);
   return `status ${ended.status}, ${hasRun ? "has run" : "not run"}, ${ended.stdout}: ${seen}`;
@@ -108,7 +108,7 @@ describe.each(["on", "off"])("few descriptors, with --log %s", (mode) => {
     const mark = scene.path(`descriptors-${mode}`);
     const words = [RELEASE, "run", "--log", mode, "--", "sh", "-c", MARKS, mark];
     const run = scene.startProgram(["prlimit", `--nofile=${count}:${count}`, ...words]);
-    return judge(await run.ended, mark);
+    return judge(await run.ended, mark, true);
   };
 
   test(
@@ -145,27 +145,40 @@ function makeRoomForNobody(): { readonly room: string; readonly binary: string }
   return { room, binary };
 }
 
-/** Bun itself aborts where it may not have the few threads that it begins with. */
+/** Bun aborts where it may not have a thread that it wants; the README names it. */
 const ABORTED = 134;
 const MOST_PROCESSES = 40;
+/** Too few for the threads that copy: the command is told by its pipe, and the user in words. */
+const TOLD = /^(watchdog: (stdout|stderr|the output) cannot be copied: .*\n)+$/;
 
 rootTest(
-  "few processes: never minified source, and what has run has its own status",
+  "few processes: the right end, a refusal, or output that is told to be lost; never source text",
   async () => {
     const { room, binary } = makeRoomForNobody();
     const user = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
     const env = { HOME: room, WATCHDOG_STATE_DIR: `${room}/state` };
     const mark = `${room}/mark`;
-    let isStarted = false;
     for (let count = 1; count <= MOST_PROCESSES; count += 1) {
-      const words = [binary, "run", "--log", "on", "--", "sh", "-c", `: >"$0"; ${MARKS}`, mark];
+      const words = [
+        binary,
+        "run",
+        "--log",
+        "on",
+        "--",
+        "sh",
+        "-c",
+        `: >"$0"; echo out; exit 3`,
+        mark,
+      ];
       const argv = [...user, "prlimit", `--nproc=${count}:${count}`, ...words];
       const ended = await scene.startProgram(argv, { cwd: room, env }).ended;
       expect([count, /\$bunfs|function\(|=>|^\d+ \| /m.test(ended.stderr)]).toEqual([count, false]);
-      const hasAborted = ended.status === ABORTED && !existsSync(mark) && !isStarted;
-      const found = hasAborted ? "aborted" : judge(ended, mark);
-      isStarted ||= !hasAborted;
-      expect([count, [...GOOD, "aborted"].includes(found) ? "good" : found]).toEqual([
+      // The README says so: Bun's engine aborts where it finds no room for a thread of its own.
+      const hasAborted = ended.status === ABORTED;
+      const isTold = !hasAborted && TOLD.test(ended.stderr);
+      const judged = judge(ended, mark, false);
+      const found = hasAborted ? "aborted" : isTold ? "told" : judged;
+      expect([count, [...GOOD, "aborted", "told"].includes(found) ? "good" : found]).toEqual([
         count,
         "good",
       ]);
