@@ -45,6 +45,8 @@ function report(run: EndedRun, outcome: Outcome): void {
   const kept = hasChildren ? nameProcesses(run.tree.kept()) : [];
   const leftAlone = hasChildren ? nameProcesses(run.tree.leftAlone()) : [];
   if (!(course.options.isQuiet && outcome.name === "ok")) tell(run, outcome, leftAlone);
+  const { unsignalable } = course.ledger;
+  if (unsignalable.length > 0) say(messages.notSignalable(unsignalable));
   for (const line of output.troubles()) say(line);
   faultPoint("record.end", { outcome: outcome.name });
   const record = recordOfEnded(course, run.main, {
@@ -69,10 +71,8 @@ function endsLeftovers({ course, state }: EndedRun): boolean {
 
 function tell(run: EndedRun, outcome: Outcome, leftAlone: readonly NamedProcess[]): void {
   const { course, state } = run;
-  const { unsignalable } = course.ledger;
   if (state.limit !== undefined) say(messages.limitReached(outcome, course.options));
   tellLeftovers(run);
-  if (state.isStuck || unsignalable.length > 0) say(messages.notSignalable(unsignalable));
   if (leftAlone.length > 0) say(messages.leftAlone(leftAlone));
 }
 

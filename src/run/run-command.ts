@@ -44,7 +44,6 @@ export async function runCommand(request: RunRequest): Promise<Leaving> {
   traceStep("spawned");
   output.release();
   if (spawned.kind === "refused") return leaveUnstarted(course, spawned);
-  writeRecord(course, recordOfRunning(course, spawned.pid));
   try {
     return await attend({ course, main: spawned.pid, output, inbox });
   } catch (error) {
@@ -75,6 +74,8 @@ async function attend({ course, main, output, inbox }: Attendance): Promise<Leav
     isGood: (state) => isGood(course, state),
   });
   traceStep("watching");
+  // A slow disk under the record holds up neither the copy nor what the kernel delivers meanwhile.
+  writeRecord(course, recordOfRunning(course, main));
   const state = await watch.supervisor.finished;
   traceStep("tree empty, output delivered");
   return conclude({ course, main, output, tree: watch.tree, state });

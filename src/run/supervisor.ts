@@ -107,11 +107,16 @@ export class Supervisor {
     if (this.#isFeeding) return;
     this.#isFeeding = true;
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      const step = decideNext(this.#state, next, this.#context.policy);
-      this.#state = step.state;
-      for (const action of step.actions) this.#attempt(() => this.#perform(action));
+      const taken = next;
+      this.#attempt(() => this.#take(taken));
     }
     this.#isFeeding = false;
+  }
+
+  #take(event: RunEvent): void {
+    const step = decideNext(this.#state, event, this.#context.policy);
+    this.#state = step.state;
+    for (const action of step.actions) this.#attempt(() => this.#perform(action));
   }
 
   /**
@@ -234,9 +239,12 @@ export class Supervisor {
   }
 
   #endOutput(isPatient: boolean): void {
-    const { output } = this.#context;
+    const { output, ledger } = this.#context;
     if (!isPatient) this.#timers.push(wakeAfter(DELIVERY_GRACE_MS, () => this.#abandonOutput()));
-    void output.end(this.#state).then(() => this.feed({ kind: "output-ended" }));
+    void output
+      .end(this.#state)
+      .catch((error: unknown) => ledger.noteBug(error))
+      .then(() => this.feed({ kind: "output-ended" }));
   }
 
   /** What has not been delivered is lost; the log is finished, if its disk answers in time. */
