@@ -74,6 +74,8 @@ for (const delayUs of DELAYS_US) {
   );
 }
 
+const MOST_LOOKS = 2_000;
+
 test(
   "negative twin: two empty looks at /proc in a row are wrong about a living hopper",
   async () => {
@@ -87,8 +89,12 @@ test(
     );
     await waitForText(ready);
     const cookie = `WATCHDOG_RUN_ID=${scene.readRecord("twin")["run_id"]}`;
-    const looks = Array.from({ length: 40 }, () => findCarriers(cookie).length);
-    const wrong = looks.filter((found, index) => found === 0 && looks[index + 1] === 0).length;
+    // About one pair in thirteen is wrong: so many looks never all happen to be right.
+    let emptyInARow = 0;
+    let looks = 0;
+    for (; looks < MOST_LOOKS && emptyInARow < 2; looks += 1) {
+      emptyInARow = findCarriers(cookie).length === 0 ? emptyInARow + 1 : 0;
+    }
     // It lived through all of them: nobody has ended it yet, and it has not given up.
     expect(readFileSync(ready, "utf8")).toBe("ready\n");
     run.kill("SIGTERM");
@@ -98,7 +104,7 @@ test(
     await run.ended;
     clearInterval(again);
     expect(readFileSync(ready, "utf8")).toBe("ready\n");
-    expect(wrong).toBeGreaterThan(0);
+    expect([emptyInARow, looks]).toEqual([2, expect.any(Number)]);
   },
   LIMIT_MS,
 );
