@@ -4,6 +4,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import {
+  findAnywhere,
   findByCommand,
   python,
   readStatusLine,
@@ -142,6 +143,25 @@ test(
     const inborn = findByCommand(scene, "sleep 87007");
     expect(inborn).toHaveLength(1);
     for (const pid of inborn) process.kill(pid, "SIGKILL");
+  },
+  LIMIT_MS,
+);
+
+test(
+  "with inborn children about, who was born in the grace without the cookie is ended too",
+  async () => {
+    const late = "sleep 87010";
+    const work = `trap "" TERM; sleep 1.1; env -i ${late} >/dev/null 2>&1 & echo born; sleep 87011`;
+    const limits = "--timeout 500ms --kill-after 1500ms";
+    const run = `${RELEASE} run --log off ${limits} -- sh -c '${work}'`;
+    const script = `sleep 87012 >/dev/null 2>&1 & exec ${run}`;
+    const ended = await scene.startProgram(["sh", "-c", script]).ended;
+    expect([ended.status, ended.stdout.toString()]).toEqual([124, "born\n"]);
+    const left = findAnywhere(late);
+    for (const pid of [...left, ...findByCommand(scene, "sleep 87012")]) {
+      process.kill(pid, "SIGKILL");
+    }
+    expect(left).toEqual([]);
   },
   LIMIT_MS,
 );

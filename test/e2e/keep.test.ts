@@ -7,12 +7,13 @@ import {
   constants,
   existsSync,
   openSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   readSync,
 } from "node:fs";
 import { findByCommand, python, waitForCommand, waitForText } from "../support/processes.ts";
-import { openScene, RELEASE } from "../support/scene.ts";
+import { FAULTS, openScene, RELEASE } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
@@ -109,6 +110,24 @@ test(
     expect(scene.readRecord("daemon")["leftovers"]).toEqual([]);
     await endKept("sleep 95005");
     await endKept("sleep 95006");
+  },
+  LIMIT_MS,
+);
+
+test(
+  "what was kept is spared from its first moment, also if keep itself is ended then",
+  async () => {
+    const faults = scene.path("keep-faults");
+    const slow = "file.create#1=delay:700,file.create#2=delay:5000";
+    const keep = `WATCHDOG_FAULT=${slow} WATCHDOG_FAULT_DIR=${faults} ${FAULTS} keep`;
+    const script = `${keep} -- sleep 95030 &
+      until pgrep -fx 'sleep 95030'; do sleep 0.01; done >/dev/null`;
+    const args = ["--log", "off", ...scene.recordTo("early"), "--", "sh", "-c", script];
+    expect((await scene.run(args)).status).toBe(0);
+    const kept = findByCommand(scene, "sleep 95030");
+    expect(scene.readRecord("early")["kept"]).toEqual([{ pid: kept[0], command: "sleep 95030" }]);
+    expect(readdirSync(faults).length).toBeGreaterThan(0);
+    await endKept("sleep 95030");
   },
   LIMIT_MS,
 );

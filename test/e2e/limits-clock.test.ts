@@ -104,6 +104,9 @@ for (const [zone, hours] of ZONES) {
   );
 }
 
+/** The command may be ready before watchdog has set its limits: a suspend then would be none. */
+const WATCHING_MS = 300;
+
 /** Runs a command during which the machine seems to be suspended for this long. */
 async function runSuspended(name: string, limits: readonly string[], suspendedMs: number) {
   const [clock, ready] = [scene.path(`${name}.clock`), scene.path(`${name}.ready`)];
@@ -113,9 +116,10 @@ async function runSuspended(name: string, limits: readonly string[], suspendedMs
       ["--log", "off", ...limits, ...scene.recordTo(name)],
       ["--", "sh", "-c", `echo ready >${ready}; sleep 2.5; exit 3`],
     ].flat(),
-    { binary: FAULTS, env: { WATCHDOG_FAULT_CLOCK: clock } },
+    { binary: FAULTS, env: { WATCHDOG_FAULT_CLOCK: clock, TZ: "UTC" } },
   );
   await waitForText(ready);
+  await Bun.sleep(WATCHING_MS);
   writeFileSync(clock, String(suspendedMs));
   const ended = await run.ended;
   return { ended, record: scene.readRecord(name) };
@@ -133,6 +137,18 @@ test(
     expect(record["suspended_ms"]).toBeGreaterThan(2 * HOUR_MS - 1000);
     expect(record["suspended_ms"]).toBeLessThan(2 * HOUR_MS + 60_000);
     expect(record["duration_ms"]).toBeLessThan(LIMIT_MS);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "a suspend counts for no span either where the clocks are looked at each second",
+  async () => {
+    const tonight = new Date(Date.now() + 12 * HOUR_MS).toISOString().slice(11, 19);
+    const limits = ["--timeout", "1h", "--idle-timeout", "20s", "--not-after", tonight];
+    const { ended, record } = await runSuspended("looked-at", limits, 2 * HOUR_MS);
+    expect([ended.status, ended.stderr]).toEqual([3, ""]);
+    expect(record).toMatchObject({ outcome: "failed", signals: [] });
   },
   LIMIT_MS,
 );
@@ -162,10 +178,12 @@ test(
       { binary: FAULTS, env: { WATCHDOG_FAULT_CLOCK: clock, TZ: "UTC" } },
     );
     await waitForText(ready);
+    await Bun.sleep(WATCHING_MS);
     writeFileSync(clock, String(2 * HOUR_MS));
     const ended = await run.ended;
     expect(ended.status).toBe(124);
     expect(scene.readRecord("woken")).toMatchObject({ because: "not-after" });
+    expect(scene.readRecord("woken")["duration_ms"]).toBeLessThan(10_000);
   },
   LIMIT_MS,
 );

@@ -84,6 +84,14 @@ describe("a soft limit of CPU time", () => {
   );
 });
 
+test("a low soft limit of open files binds the command alone: the output is copied", async () => {
+  const run = `"$W" run --log on ${scene.recordTo("soft").join(" ")}`;
+  const script = `ulimit -Sn 10; ${run} -- sh -c 'ulimit -n; echo out'; echo "status $?"`;
+  const ended = await scene.startProgram(["sh", "-c", script], { env: { W: RELEASE } }).ended;
+  expect([ended.stdout.toString(), ended.stderr]).toEqual(["10\nout\nstatus 0\n", ""]);
+  expect(scene.readRecord("soft")["log"]).toMatchObject({ kept_bytes: 7, because: null });
+});
+
 /** It needs one descriptor besides its three. */
 const MARKS = 'touch "$0"; echo out; exit 3';
 

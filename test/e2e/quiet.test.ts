@@ -102,6 +102,22 @@ test("a success whose reader is gone is still a success", async () => {
   expect(ended.stdout.toString()).toBe("0\n");
 });
 
+test("a failure whose reader is gone has its own status, and lost no output", async () => {
+  const words = `--quiet ${scene.recordTo("gone").join(" ")} -- sh -c 'echo x; sleep 0.3; exit 3'`;
+  const script = `"$W" run ${words} | true; echo "\${PIPESTATUS[0]}"`;
+  const env = { W: RELEASE };
+  const ended = await scene.startProgram(["bash", "-c", script], { env }).ended;
+  expect([ended.stdout.toString(), ended.stderr]).toEqual(["3\n", ""]);
+  const { output } = scene.readRecord("gone");
+  expect(output).toMatchObject({ stdout_bytes: 2, write_error: null });
+});
+
+test("a command that leaves with 0 at its limit was no success: all is printed", async () => {
+  const script = "trap 'exit 0' TERM; echo seen; while :; do sleep 0.05; done";
+  const ended = await scene.run(["--quiet", "--timeout", "500ms", "--", "sh", "-c", script]);
+  expect([ended.status, ended.stdout.toString()]).toEqual([124, "seen\n"]);
+});
+
 test("the spool of a quiet run leaves no file behind, also when watchdog is killed", async () => {
   const state = scene.path("spool-state");
   const before = new Set(readdirSync("/tmp"));

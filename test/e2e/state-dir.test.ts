@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { runShell } from "../support/outside.ts";
-import { type Ended, openScene, RELEASE, rootTest } from "../support/scene.ts";
+import { type Ended, FIXTURES, openScene, RELEASE, rootTest } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
 const NOBODY = 65_534;
@@ -77,6 +77,22 @@ test("a file, a fifo and a directory that others may write to are refused", asyn
     mkdirSync(path);
     chmodSync(path, mode);
     await expectRefused(path, `others may write into it (mode ${mode.toString(8)})`);
+  }
+});
+
+const compiler = Bun.which("cc");
+if (compiler === null) console.error("needs cc, not run here: a remote file system is refused");
+
+test.skipIf(compiler === null)("a remote file system is refused, made before or not", async () => {
+  const shim = scene.path("pretends-remote.so");
+  const source = `${FIXTURES}/pretends-remote.c`;
+  await scene.startProgram([compiler ?? "cc", "-shared", "-fPIC", "-o", shim, source]).ended;
+  for (const name of ["remote", "remote"]) {
+    const state = scene.path(name);
+    const args = ["--state-dir", state, "--", "touch", scene.path("remote-ran")];
+    const ended = await scene.run(args, { env: { LD_PRELOAD: shim } });
+    expect([ended.code, existsSync(scene.path("remote-ran"))]).toEqual([78, false]);
+    expect(ended.stderr).toContain(`${state}: it is on NFS, expected a local file system\n`);
   }
 });
 

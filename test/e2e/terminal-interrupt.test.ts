@@ -224,3 +224,24 @@ test(
 function countSleepers(span: string): number {
   return findCommands(scene, `sleep ${span}`).length;
 }
+
+test(
+  "a key that comes to watchdog a moment after the command has died of it still counts",
+  async () => {
+    const shell = await openShell(scene);
+    const fifo = scene.path("late.fifo");
+    await shell.ask(`mkfifo ${fifo}`);
+    const found = new Set<string>();
+    // Not each round, as a machine under load may be later than the moment; never without it.
+    for (let round = 0; round < 20 && !found.has("interrupted"); round += 1) {
+      const late = `read pid <${fifo}; sleep 0.005; kill -INT $pid 2>/dev/null`;
+      const sender = scene.startProgram(["sh", "-c", late]);
+      const words = `${scene.recordTo("late").join(" ")} sh -c 'echo $PPID >${fifo}; kill -INT $$'`;
+      expect((await shell.ask(`$W run ${words}`)).status).toBe(130);
+      await sender.ended;
+      found.add(scene.readRecord("late")["because"]);
+    }
+    expect([...found]).toContain("interrupted");
+  },
+  LIMIT_MS,
+);

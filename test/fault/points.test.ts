@@ -4,9 +4,9 @@
  * fsynced, with the state that it saw.
  */
 import { afterAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openScene, RELEASE } from "../support/scene.ts";
+import { FAULTS, openScene, readCommandLine, RELEASE } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type FaultRun, runWithFault } from "./fault-scene.ts";
 
@@ -129,6 +129,28 @@ for (const args of [ALL_POINTS, QUIET]) {
     expect(run.record?.["degraded"]).toEqual([]);
   }, 30_000);
 }
+
+for (const point of ["spawn.before", "spawn.after"]) {
+  test(`a TERM at ${point} is kept for the command, which it ends`, async () => {
+    const args = ["--log=off", "--", "sleep", "94003"];
+    const run = await runWithFault(scene, `${point}=term`, args);
+    expect(run.evidence).toMatchObject([{ point, act: "term" }]);
+    expect(run.ended.signal).toBe("SIGTERM");
+    expect(run.record).toMatchObject({ state: "ended", outcome: "stopped", signal: "TERM" });
+    expect(scene.findProcesses()).toEqual([]);
+  }, 30_000);
+}
+
+test("who was there before the run outlives its last resort", async () => {
+  const run = `${FAULTS} run --log off -- sleep 94005`;
+  const ended = await scene.startProgram(
+    ["sh", "-c", `sleep 94004 >/dev/null 2>&1 & exec ${run}`],
+    { env: { WATCHDOG_FAULT: "spawn.after=throw", WATCHDOG_FAULT_DIR: scene.path("inborn") } },
+  ).ended;
+  expect([ended.status, existsSync(scene.path("inborn"))]).toEqual([125, true]);
+  expect(scene.findProcesses().map(readCommandLine)).toEqual(["sleep 94004"]);
+  await endSurvivors();
+}, 30_000);
 
 test("a fault at a point that is not passed leaves no marker", async () => {
   const run = await runWithFault(scene, "spool.write=eio", ALL_POINTS);
