@@ -87,7 +87,7 @@ export function joinSegments(path: string): JoinOutcome {
     const injected = injectedError("log.join", -1, segments.length);
     if (injected < 0) return { kind: "failed", errno: -injected };
     if (statSync(path).size <= first.headBytes) writeJoined(path, segments);
-    for (const segment of segments) unlinkSync(`${dirname(path)}/${segment.name}`);
+    else removeSegments(path, segments);
     return { kind: "joined", omittedBytes: first.offset - first.headBytes };
   } catch (error) {
     removeIfThere(joiningPath(path));
@@ -113,16 +113,22 @@ function writeJoined(path: string, segments: readonly Segment[]): void {
   if (first === undefined) return;
   const target = createLogFile(joiningPath(path));
   try {
-    // Locked before it has the log's name: pruning never finds it free while its run lives.
+    // Locked before it has the log's name: pruning never finds it free before it is whole.
     sys.flock(target, LOCK_EX | LOCK_NB);
     appendFile(target, path);
     const omitted = first.offset - first.headBytes;
     if (omitted > 0) writeText(target, renderOmission(omitted));
     for (const segment of segments) appendFile(target, `${dirname(path)}/${segment.name}`);
     renameSync(joiningPath(path), path);
+    // Still locked: without its segments there is nothing that pruning could join again.
+    removeSegments(path, segments);
   } finally {
     closeSync(target);
   }
+}
+
+function removeSegments(path: string, segments: readonly Segment[]): void {
+  for (const segment of segments) unlinkSync(`${dirname(path)}/${segment.name}`);
 }
 
 /** A new file, ours alone whatever the umask; never through a link, never one that exists. */
