@@ -85,9 +85,16 @@ function markerOf(run: FaultRun, row: Row, act: string): void {
   expect(Object.keys(evidence?.state ?? {})).toEqual(expect.arrayContaining([...row.state]));
 }
 
+/** A process inside exec has no environment to be found by: gone is who is not found five times. */
 async function endSurvivors(): Promise<void> {
-  for (const pid of scene.findProcesses()) process.kill(pid, "SIGKILL");
-  await waitFor(() => scene.findProcesses().length === 0, "survivors to be gone");
+  let unseen = 0;
+  const look = (): boolean => {
+    const pids = scene.findProcesses();
+    for (const pid of pids) process.kill(pid, "SIGKILL");
+    unseen = pids.length === 0 ? unseen + 1 : 0;
+    return unseen >= 5;
+  };
+  await waitFor(look, "survivors to be gone", { stepMs: 30 });
 }
 
 const isOfFiles = (point: string): boolean => /^(file|log|copy|spool)\./.test(point);
