@@ -57,8 +57,7 @@ const JOB_CONTROL: readonly number[] = [SIGTSTP, SIGTTIN, SIGTTOU];
 
 function decideReceived(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
   // The kernel stops the whole group. While the command lives we stop when it has; after it, at
-  // once: nobody else would tell the shell, and a write to a `tostop` terminal would be tried for
-  // ever.
+  // once: nobody else would tell the shell.
   if (policy.hasTerminal && JOB_CONTROL.includes(event.signal)) {
     const stop: RunAction = { kind: "stop-self", signal: event.signal };
     return { state, actions: state.end === undefined ? [] : [stop] };

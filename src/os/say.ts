@@ -6,9 +6,8 @@
  */
 import { writeSync } from "node:fs";
 import { escapeUnprintable } from "../core/printable.ts";
-import { SIGTTOU } from "../core/signals.ts";
-import { libc } from "./libc.ts";
 import { POLLOUT, sys } from "./sys.ts";
+import { blockTerminalStop } from "./terminal-stop.ts";
 
 const STDERR = 2;
 const STDOUT = 1;
@@ -32,7 +31,7 @@ export function say(line: string): void {
     dropped += 1;
     return;
   }
-  const unblock = blockBackgroundStop();
+  const unblock = letThrough();
   try {
     writeSync(STDERR, bytes);
   } catch {
@@ -42,26 +41,13 @@ export function say(line: string): void {
   }
 }
 
-/**
- * In the background of a terminal with `tostop` a write sends TTOU to the whole process group, the
- * command's too, and is tried again for ever while a handler catches it; a blocked TTOU lets it
- * through (tty_check_change, termios(3)).
- */
-function blockBackgroundStop(): () => void {
-  const before = new Uint8Array(SIGSET_BYTES);
-  const blocked = new Uint8Array(SIGSET_BYTES);
-  blocked[(SIGTTOU - 1) >> 3] = 1 << ((SIGTTOU - 1) & 7);
+function letThrough(): () => void {
   try {
-    libc().pthread_sigmask(SIG_BLOCK, blocked, before);
-    return () => void libc().pthread_sigmask(SIG_SETMASK, before, null);
+    return blockTerminalStop();
   } catch {
     return () => undefined; // os.no-ffi: the documented degraded way
   }
 }
-
-const SIG_BLOCK = 0;
-const SIG_SETMASK = 2;
-const SIGSET_BYTES = 128;
 
 function hasRoom(): boolean {
   try {

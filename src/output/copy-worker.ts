@@ -8,12 +8,10 @@
  * chunk.
  */
 import { ptr } from "bun:ffi";
-import { SIGTTOU } from "../core/signals.ts";
 import { monotonicNow } from "../os/clock.ts";
-import { SIGSET_BYTES } from "../os/inheritance.ts";
-import { libc } from "../os/libc.ts";
 import { makePrivateDirectory } from "../os/state-dir.ts";
 import { EPIPE, F_GETFL, F_SETFL, O_NONBLOCK, sys } from "../os/sys.ts";
+import { blockTerminalStop } from "../os/terminal-stop.ts";
 import { CHUNK_BYTES, ChunkRing } from "./chunk-ring.ts";
 import { Destination } from "./destination.ts";
 import { LogFeed } from "./log-feed.ts";
@@ -37,7 +35,7 @@ function perform(task: CopyTask): void {
   const state = new StreamState(task.state);
   const log = task.feed === undefined ? undefined : new LogState(task.feed.log);
   const destination = new Destination(task.destinationFd, state);
-  blockBackgroundStop();
+  blockTerminalStop();
   // Only our end: a pipe's two ends are two open files, so the command's is as it was (pipe(7)).
   sys.fcntl(task.pipeFd, F_SETFL, sys.fcntl(task.pipeFd, F_GETFL, 0) | O_NONBLOCK);
   const spool = openSpool(task, destination, state);
@@ -59,18 +57,6 @@ function perform(task: CopyTask): void {
   buffer.fill(0, 0, 1);
   if (spool !== undefined) settleSpool(spool, state);
 }
-
-/**
- * In the background of a terminal with `tostop` a write would send TTOU to the whole group and be
- * tried again for ever, because watchdog handles TTOU; blocked in this thread, it goes through.
- */
-function blockBackgroundStop(): void {
-  const blocked = new Uint8Array(SIGSET_BYTES);
-  blocked[(SIGTTOU - 1) >> 3] = 1 << ((SIGTTOU - 1) & 7);
-  libc().pthread_sigmask(SIG_BLOCK, blocked, null);
-}
-
-const SIG_BLOCK = 0;
 
 function openFeed(
   task: CopyTask,
