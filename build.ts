@@ -36,7 +36,17 @@ const DIST = join(ROOT, "dist");
  * system.
  */
 const BESIDE_PREFIX = ".building-";
-const ENTRY_POINTS = ["src/main.ts", "src/output/copy-worker.ts", "src/output/log-worker.ts"];
+const ENTRY_POINTS = [
+  "src/main.ts",
+  "src/output/copy-worker.ts",
+  "src/output/log-worker.ts",
+  "src/output/match-worker.ts",
+  "src/lease/beat/beat-worker.ts",
+  "src/lease/claim/wait-worker.ts",
+  "src/tree/scan-worker.ts",
+  "src/probe/probe-worker.ts",
+  "src/job/artifact-worker.ts",
+];
 
 /**
  * Environment variables by which Bun takes over any compiled binary: `BUN_OPTIONS=--version` prints

@@ -2,94 +2,166 @@
  * Cuts the words of the command line: which command of watchdog, with which options, and where the
  * wrapped command begins.
  *
- * Reads no environment and prints nothing. On the path of every `watchdog run`, so it loads neither
- * citty nor zod. Always: no word from `commandAt` on was looked at, and every line gives either a
- * cut or a WatchdogError "usage" whose hint was cut with success before it is shown.
+ * Reads no environment and no file, and prints nothing. On the path of every `watchdog run`, so it
+ * loads neither citty nor zod. Always: no word from `commandAt` on was looked at, and every line
+ * gives either a cut or a WatchdogError: "config.refused" where a file is wrong, else "usage" with
+ * a hint that was cut with success before it is shown.
  */
 
 import { WatchdogError } from "../core/errors.ts";
-import type { RunOptions } from "../core/run-options.ts";
-import {
-  cutOptions,
-  isOptionLike,
-  problem,
-  refuseLaterVariables,
-  replacedAt,
-} from "./cut-options.ts";
+import { HOOK_COMMAND } from "../core/hook-order.ts";
+import { JOB_COMMAND, STEP_COMMAND } from "../core/job-order.ts";
+import { NO_SETTINGS } from "../core/settings.ts";
+import { addSettings, placeCut } from "./add-settings.ts";
+import { CONFIGURABLE_ROWS } from "./config-schema.ts";
+import { PROBE_COMMAND as PROBE_COMMAND_WORD } from "../core/command-probe.ts";
+import { cutAnswer } from "./cut-answers.ts";
+import { cutConfig, cutDoctor, cutRepair } from "./cut-care.ts";
+import { cutCircuit } from "./cut-circuit.ts";
+import { cutFence, cutGitHook } from "./cut-fence.ts";
+import { cutJob } from "./cut-job.ts";
+import { cutLease } from "./cut-lease.ts";
+import { cutOptions, problem, refuseLaterVariables } from "./cut-options.ts";
 import type { Problem, Repair, Variables } from "./cut-options.ts";
-import { listLaterCommands, reasonOfLaterFlag } from "./later-names.ts";
-import { nearestOf } from "./nearest.ts";
-import { KEEP_COMMAND, RUN_COMMAND, TOP_ROWS } from "./options-table.ts";
-import type { KeepOptions } from "./options-table.ts";
+import { cutNotify } from "./cut-notify.ts";
+import { cutPatrol } from "./cut-patrol.ts";
+import { cutProbe, listProbing } from "./cut-probe.ts";
+import { cutRetry } from "./cut-retry.ts";
+import { cutTick } from "./cut-tick.ts";
+import type { Cut, KeepOptions } from "./cut.ts";
+import { finishRunProbes } from "./finish-probes.ts";
+import { finishRunOptions } from "./finish-run-options.ts";
+import { finishSinks } from "./finish-sinks.ts";
+import { cutHelp, refuseFirstWord, TOPICS } from "./first-word.ts";
+import { GIT_HOOK_COMMAND } from "./fence-table.ts";
+import { isLaterCommand } from "./later-names.ts";
+import { holdsSecret } from "./line-secrets.ts";
+import { KEEP_COMMAND, RUN_COMMAND } from "./options-table.ts";
+import type { RunPart } from "./probe-options.ts";
+import { hintToShow } from "./settings.ts";
+import type { ReadSettings } from "./settings.ts";
 import { quoteForShell, showWord } from "./shown-words.ts";
 
-export type { KeepOptions } from "./options-table.ts";
+export type { Cut, HelpTopic, KeepOptions } from "./cut.ts";
+export { DEFAULT_RUN_OPTIONS } from "./finish-run-options.ts";
 
-export type HelpTopic = "watchdog" | "run" | "keep";
-
-export type Cut =
-  | { readonly kind: "run"; readonly options: RunOptions; readonly commandAt: number }
-  | { readonly kind: "keep"; readonly options: KeepOptions; readonly commandAt: number }
-  | { readonly kind: "help"; readonly topic: HelpTopic }
-  | { readonly kind: "version" };
+/** What a run is called where nobody gives it a name; undefined: that is not known here. */
+export type NameJob = (commandAt: number) => string | undefined;
 
 /** A hint is one line that a person can look over before pasting it. */
 export const MAX_HINT_LENGTH = 400;
 
-/** What holds where neither a flag nor a variable says otherwise. */
-export const DEFAULT_RUN_OPTIONS: RunOptions = {
-  name: undefined,
-  stateDir: undefined,
-  timeoutMs: undefined,
-  idleTimeoutMs: undefined,
-  idleCpuPercent: 1,
-  idleIoBytes: 64 * 1024,
-  notAfter: undefined,
-  signal: 15,
-  killAfterMs: undefined,
-  leftovers: "kill",
-  log: "auto",
-  logMaxBytes: 10 * 1024 ** 2,
-  logKeepBytes: 1024 ** 3,
-  isQuiet: false,
-  isVerbose: false,
-  resultFile: undefined,
-  successExitCodes: [0],
-};
-
-const COMMANDS: readonly string[] = ["run", "keep", "help"];
-
 /**
  * @param words  the arguments after the name of the program
  * @param variables  the environment
- * @throws WatchdogError "usage" when the line cannot be what the user meant
+ * @param readSettings  asked for the configuration once the line is read; the default has none
+ * @param nameJob  the name of a run that is given none, by the place of its command
+ * @throws WatchdogError "usage" when the line cannot be what the user meant; "config.refused" as
+ *   `readSettings`, or where two settings contradict each other
  */
-export function cutCommandLine(words: readonly string[], variables: Variables): Cut {
-  const cut = cutWords(words, variables);
-  if (cut.kind !== "problem") return cut;
+export function cutCommandLine(
+  words: readonly string[],
+  variables: Variables,
+  readSettings: ReadSettings = () => NO_SETTINGS,
+  nameJob: NameJob = () => undefined,
+): Cut {
+  const cut = cutWords(words, { variables, readSettings, nameJob });
+  if (cut.kind !== "problem") return placeCut(cut, readSettings, variables);
+  if (cut.isOfFile === true) {
+    throw new WatchdogError("config.refused", cut.message, { hint: hintToShow(cut.configFile) });
+  }
   throw new WatchdogError("usage", cut.message, {
-    hint: chooseHint(words, cut.repairs, variables),
+    hint: chooseHint(words, cut.repairs, { variables, readSettings, nameJob }),
   });
 }
 
-function cutWords(words: readonly string[], variables: Variables): Cut | Problem {
+function cutWords(words: readonly string[], around: Surroundings): Cut | Problem {
+  const { variables, readSettings } = around;
   const [first] = words;
-  if (first === "run") return cutRun(words, variables);
+  if (first === "run") return cutRun(words, around);
+  if (first === STEP_COMMAND) {
+    const cut = cutRun(words, forStep(around));
+    return cut.kind === "run" ? { ...cut, options: { ...cut.options, isStep: true } } : cut;
+  }
   if (first === "keep") return cutKeep(words, variables);
+  if (first === "probe") return cutProbe(words, variables, readSettings);
+  if (first === "notify") return cutNotify(words, variables, readSettings);
+  if (first === "patrol") return cutPatrol(words, variables, readSettings);
+  const answer = cutAnswer(words, variables) ?? cutFamilies(words, variables);
+  if (answer !== undefined) return answer;
   if (first === "help" || first === "--help" || first === "-h") return cutHelp(words);
   if (first === "--version") return cutVersion(words);
   return refuseFirstWord(words);
 }
 
-function cutRun(words: readonly string[], variables: Variables): Cut | Problem {
+type CutWords = (words: readonly string[], variables: Variables) => Cut | Problem | undefined;
+
+/** Commands that read no configuration to be cut, by their first word. */
+const FAMILIES: ReadonlyMap<string, CutWords> = new Map<string, CutWords>([
+  ["lease", cutLease],
+  ["circuit", cutCircuit],
+  ["retry", cutRetry],
+  ["tick", cutTick],
+  ["job", cutJob],
+  [PROBE_COMMAND_WORD, (words) => (words.length === 1 ? { kind: "probe-command" } : undefined)],
+  [JOB_COMMAND, (words) => (words.length === 1 ? { kind: "runner" } : undefined)],
+  [HOOK_COMMAND, (words) => (words.length === 1 ? { kind: "hook" } : undefined)],
+  ["fence", cutFence],
+  [GIT_HOOK_COMMAND.name, cutGitHook],
+  ["repair", cutRepair],
+  ["doctor", cutDoctor],
+  ["config", cutConfig],
+]);
+
+/** Undefined: the first word is no command of theirs, or this version does not have it. */
+function cutFamilies(words: readonly string[], variables: Variables): Cut | Problem | undefined {
+  const [first = ""] = words;
+  return isLaterCommand(first) ? undefined : FAMILIES.get(first)?.(words, variables);
+}
+
+/** What the configuration says of all runs, or of one job, is of the job around the step. */
+function forStep(around: Surroundings): Surroundings {
+  const readSettings: ReadSettings = (file) => {
+    const { files, policies, probes } = around.readSettings(file);
+    return { ...NO_SETTINGS, files, policies, probes };
+  };
+  return { ...around, readSettings };
+}
+
+function cutRun(words: readonly string[], around: Surroundings): Cut | Problem {
+  const { variables, readSettings, nameJob } = around;
   const reading = cutOptions(words, 1, RUN_COMMAND, variables);
   if (reading.kind === "help") return { kind: "help", topic: "run" };
   if (reading.kind === "problem") return reading;
   const refusal =
     refuseLaterVariables(variables) ?? refuseMissingCommand(words, reading.next, "run");
   if (refusal !== undefined) return refusal;
-  const options: RunOptions = Object.assign({}, DEFAULT_RUN_OPTIONS, ...reading.parts);
-  return { kind: "run", options, commandAt: reading.next };
+  const asked: RunPart = Object.assign({}, ...reading.parts);
+  const settings = readSettings(asked.configFile);
+  // Its name is only made where a file says something of jobs.
+  const job = asked.name ?? (settings.jobs.size === 0 ? undefined : nameJob(reading.next));
+  const ofJob = job === undefined ? undefined : { name: job };
+  const { given, parts } = addSettings(reading, settings, CONFIGURABLE_ROWS, ofJob);
+  // Whoever comes later wins.
+  const finished = finishRunOptions({ words, given }, [...parts, ...reading.parts]);
+  const { configFile } = asked;
+  if (finished.kind === "problem") return { ...finished, configFile };
+  const depends = finishRunProbes(
+    { words, given },
+    {
+      ofLine: listProbing(reading.parts),
+      ofFiles: listProbing(parts),
+      tables: settings.probes,
+    },
+  );
+  if (depends.kind === "problem") return { ...depends, configFile };
+  const { probes, readyProbes } = depends;
+  const told = finishSinks({ words, given }, [...parts, ...reading.parts], settings.sinks);
+  return {
+    kind: "run",
+    options: { ...finished.options, probes, readyProbes, ...told },
+    commandAt: reading.next,
+  };
 }
 
 function cutKeep(words: readonly string[], variables: Variables): Cut | Problem {
@@ -98,26 +170,13 @@ function cutKeep(words: readonly string[], variables: Variables): Cut | Problem 
   if (reading.kind === "problem") return reading;
   const refusal = refuseMissingCommand(words, reading.next, "keep");
   if (refusal !== undefined) return refusal;
-  const defaults: KeepOptions = { outputPath: undefined, stateDir: undefined };
+  const defaults: KeepOptions = {
+    outputPath: undefined,
+    stateDir: undefined,
+    configFile: undefined,
+  };
   const options: KeepOptions = Object.assign({}, defaults, ...reading.parts);
   return { kind: "keep", options, commandAt: reading.next };
-}
-
-function cutHelp(words: readonly string[]): Cut | Problem {
-  const [asked, topicWord, ...more] = words;
-  if (topicWord === undefined) return { kind: "help", topic: "watchdog" };
-  if (more.length > 0) {
-    const message = `help tells of one command, found ${showWord(more[0] ?? "")} after it`;
-    return problem(message, [{ words: [asked ?? "help", topicWord] }]);
-  }
-  if (topicWord === "run" || topicWord === "keep") return { kind: "help", topic: topicWord };
-  if (["help", "--help", "-h"].includes(topicWord)) return { kind: "help", topic: "watchdog" };
-  if (listLaterCommands().includes(topicWord)) return refuseLaterCommand(topicWord);
-  const near = nearestOf(topicWord, COMMANDS);
-  return problem(
-    `help knows no command ${showWord(topicWord)}, expected one of ${COMMANDS.join(", ")}`,
-    near === undefined ? [] : [{ words: ["help", near] }],
-  );
 }
 
 function cutVersion(words: readonly string[]): Cut | Problem {
@@ -143,59 +202,11 @@ function refuseMissingCommand(
   ]);
 }
 
-/**
- * The first word is no command of watchdog: a slip, an option that came too early, or a program.
- */
-function refuseFirstWord(words: readonly string[]): Problem {
-  const [first] = words;
-  const expected = `expected a command of watchdog: ${COMMANDS.join(", ")}`;
-  if (first === undefined) return problem(`no command was given, ${expected}`);
-  if (["-v", "-V", "version"].includes(first)) {
-    return problem(`found ${showWord(first)}, ${expected}`, [{ words: ["--version"] }]);
-  }
-  if (first === "--") return problem(`found "--", ${expected}`, [{ words: ["run", ...words] }]);
-  if (isOptionLike(first)) return refuseEarlyOption(words, first, expected);
-  if (listLaterCommands().includes(first)) return refuseLaterCommand(first);
-  const near = nearestOf(first, COMMANDS);
-  const wrapped: Repair = { words: ["run", "--", ...words] };
-  if (near === undefined)
-    return problem(`unknown command ${showWord(first)}, ${expected}`, [wrapped]);
-  return problem(`unknown command ${showWord(first)}, ${expected}; the nearest is ${near}`, [
-    replacedAt(words, 0, 1, near),
-    wrapped,
-  ]);
-}
-
-/** `watchdog --timeout 5 run ls` and `watchdog --timeout 5 ls`. */
-function refuseEarlyOption(words: readonly string[], first: string, expected: string): Problem {
-  const name = first.split("=", 1)[0] ?? first;
-  const later = reasonOfLaterFlag(name);
-  if (later !== undefined) return problem(`${name} is not available in this version: ${later}`);
-  const repairs: Repair[] = [];
-  const commandAt = words.findIndex((word) => word === "run" || word === "keep");
-  const dashesAt = words.indexOf("--");
-  if (commandAt > 0 && (dashesAt < 0 || commandAt < dashesAt)) {
-    repairs.push({ words: [words[commandAt] ?? "", ...words.toSpliced(commandAt, 1)] });
-  }
-  if (RUN_COMMAND.rows.some((row) => row.flag === name || row.short === name)) {
-    repairs.push({ words: ["run", ...words] });
-    return problem(`${showWord(name)} is an option of a command, ${expected}`, repairs);
-  }
-  const topFlags = TOP_ROWS.map((row): string => row.flag);
-  const near = nearestOf(name, [...topFlags, ...RUN_COMMAND.rows.map((row): string => row.flag)]);
-  if (near === undefined) return problem(`unknown option ${showWord(first)}, ${expected}`, repairs);
-  const isTop = topFlags.includes(near);
-  repairs.push({
-    words: isTop ? [near] : ["run", near + first.slice(name.length), ...words.slice(1)],
-  });
-  return problem(
-    `unknown option ${showWord(name)}, ${expected}; the nearest option is ${near}`,
-    repairs,
-  );
-}
-
-function refuseLaterCommand(name: string): Problem {
-  return problem(`${name} is not available in this version: it has ${COMMANDS.join(", ")}`);
+/** What the words stand in. */
+interface Surroundings {
+  readonly variables: Variables;
+  readonly readSettings: ReadSettings;
+  readonly nameJob: NameJob;
 }
 
 /**
@@ -204,15 +215,26 @@ function refuseLaterCommand(name: string): Problem {
 function chooseHint(
   words: readonly string[],
   repairs: readonly Repair[],
-  variables: Variables,
+  around: Surroundings,
 ): string {
   for (const repair of repairs) {
     const settings = Object.entries(repair.variables ?? {});
-    if (cutWords(repair.words, { ...variables, ...repair.variables }).kind === "problem") continue;
+    if (holdsSecret(repair.words) || !isRight(repair, around)) continue;
     const line = quoteForShell(["watchdog", ...repair.words]);
     if (line === undefined || line.length > MAX_HINT_LENGTH) continue;
     return [...settings.map(([name, value]) => `${name}=${value}`), line].join(" ");
   }
-  const topic = words[0] === "run" || words[0] === "keep" ? words[0] : undefined;
+  const topic = TOPICS.find((each) => each === words[0]);
   return topic === undefined ? "watchdog --help" : `watchdog help ${topic}`;
+}
+
+function isRight(repair: Repair, around: Surroundings): boolean {
+  try {
+    const variables = { ...around.variables, ...repair.variables };
+    const cut = cutWords(repair.words, { ...around, variables });
+    return cut.kind !== "problem";
+  } catch (error) {
+    if (error instanceof WatchdogError) return false; // the configuration is wrong too
+    throw error;
+  }
 }

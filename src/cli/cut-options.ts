@@ -13,6 +13,7 @@ import { takesValue } from "./option-row.ts";
 import type { CommandRow, OptionRow } from "./option-row.ts";
 import { showWord } from "./shown-words.ts";
 import { parseSwitch } from "./values.ts";
+import type { Refused } from "./values.ts";
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -26,12 +27,47 @@ export interface Problem {
   readonly kind: "problem";
   readonly message: string;
   readonly repairs: readonly Repair[];
+  /** What is wrong stands in a configuration file: the line is right. */
+  readonly isOfFile?: boolean;
+  /** `--config`, where the files were read. */
+  readonly configFile?: string | undefined;
 }
 
-export type OptionsReading<Part> =
-  | { readonly kind: "options"; readonly parts: readonly Part[]; readonly next: number }
-  | { readonly kind: "help" }
-  | Problem;
+/** Where an option was given: by words of the line, by its variable, or in a file. */
+export interface Given {
+  /** The flag, the variable or the key, as it is called in a sentence. */
+  readonly name: string;
+  /** Undefined: not by words of the line. */
+  readonly at: number | undefined;
+  readonly count: number;
+  /** The configuration file that says so; undefined: none does. */
+  readonly file?: string;
+  /** Of two files the larger one is the stronger. */
+  readonly rank?: number;
+}
+
+export type GivenOptions = ReadonlyMap<string, Given>;
+
+export interface FlagsReading<Part> {
+  readonly kind: "flags";
+  readonly parts: readonly Part[];
+  readonly given: GivenOptions;
+  readonly next: number;
+  /** Whether `--` said that no option follows. */
+  readonly isClosed: boolean;
+}
+
+export interface OptionsReading<Part> {
+  readonly kind: "options";
+  /** Those of variables first. */
+  readonly parts: readonly Part[];
+  readonly given: GivenOptions;
+  readonly next: number;
+}
+
+export interface HelpAsked {
+  readonly kind: "help";
+}
 
 type Step<Part> =
   | {
@@ -40,7 +76,7 @@ type Step<Part> =
       readonly part: Part;
       readonly next: number;
     }
-  | { readonly kind: "help" }
+  | HelpAsked
   | Problem;
 
 /** The options of `words` from `start` on, with what the variables say where the flag is absent. */
@@ -49,24 +85,37 @@ export function cutOptions<Part>(
   start: number,
   command: CommandRow<Part>,
   variables: Variables,
-): OptionsReading<Part> {
+): OptionsReading<Part> | HelpAsked | Problem {
+  const flags = cutFlags(words, start, command);
+  if (flags.kind !== "flags") return flags;
+  const { next } = flags;
+  const whole = addVariables(words, command, variables, flags);
+  return whole.kind === "problem" ? whole : { ...whole, next };
+}
+
+/** The options of `words` from `start` on; no variable is looked at. */
+export function cutFlags<Part>(
+  words: readonly string[],
+  start: number,
+  command: CommandRow<Part>,
+): FlagsReading<Part> | HelpAsked | Problem {
   const parts: Part[] = [];
-  const givenFlags = new Set<string>();
+  const given = new Map<string, Given>();
   let next = start;
+  let isClosed = false;
   for (let word = words[next]; word !== undefined && isOptionLike(word); word = words[next]) {
     if (word === "--") {
       next += 1;
+      isClosed = true;
       break;
     }
     const step = cutOption(words, next, command);
     if (step.kind !== "value") return step;
     parts.push(step.part);
-    givenFlags.add(step.row.flag);
+    given.set(step.row.flag, { name: step.row.flag, at: next, count: step.next - next });
     next = step.next;
   }
-  const fromVariables = readVariables(words, command, variables, givenFlags);
-  if (fromVariables.kind === "problem") return fromVariables;
-  return { kind: "options", parts: [...fromVariables.parts, ...parts], next };
+  return { kind: "flags", parts, given, next, isClosed };
 }
 
 /** `-` alone is a word, as for every program. */
@@ -108,9 +157,11 @@ function cutOption<Part>(
     );
   }
   if (following.startsWith("--")) {
+    // It may be another option, with a value that must not be shown.
+    const shown = (row.hide?.(following) ?? following).replace(/=.+$/s, "=…");
     return problem(
-      `${row.flag} needs a value, found ${showWord(following)}; ` +
-        `a value that starts with -- is written ${row.flag}=${showBare(following)}`,
+      `${row.flag} needs a value, found ${showWord(shown)}; ` +
+        `a value that starts with -- is written ${row.flag}=${showBare(shown)}`,
       [
         replacedAt(words, at, 2, `${row.flag}=${following}`),
         replacedAt(words, at, 1, row.flag, row.example),
@@ -147,7 +198,7 @@ function readValue<Part>(
   if (parsed.kind === "value") {
     return { kind: "value", row, part: parsed.value, next: at + found.count };
   }
-  const message = `${row.flag}: found ${showWord(found.text)}, expected ${parsed.expected}`;
+  const message = `${row.flag}: ${renderRefusal(row, found.text, parsed)}`;
   return problem(message, [replacedAt(words, at, found.count, row.flag, row.example)]);
 }
 
@@ -172,25 +223,28 @@ function refuseName<Part>(
   return problem(`${start}; the nearest is ${near}`, [replacedAt(words, at, 1, instead)]);
 }
 
-function readVariables<Part>(
+/** What the variables say of the options that no flag has decided. */
+export function addVariables<Part>(
   words: readonly string[],
   command: CommandRow<Part>,
   variables: Variables,
-  givenFlags: ReadonlySet<string>,
-): { readonly kind: "parts"; readonly parts: readonly Part[] } | Problem {
+  flags: Pick<FlagsReading<Part>, "parts" | "given">,
+): Omit<OptionsReading<Part>, "next"> | Problem {
   const parts: Part[] = [];
+  const given = new Map(flags.given);
   for (const row of command.rows) {
     const text = row.variable === undefined ? undefined : variables[row.variable];
     if (row.variable === undefined || text === undefined || text === "") continue;
-    if (givenFlags.has(row.flag)) continue;
+    if (flags.given.has(row.flag)) continue;
     const parsed = row.read(text);
     if (parsed.kind === "refused") {
-      const message = `${row.variable}: found ${showWord(text)}, expected ${parsed.expected}`;
+      const message = `${row.variable}: ${renderRefusal(row, text, parsed)}`;
       return problem(message, [{ words, variables: { [row.variable]: row.example } }]);
     }
     parts.push(parsed.value);
+    given.set(row.flag, { name: row.variable, at: undefined, count: 0 });
   }
-  return { kind: "parts", parts };
+  return { kind: "options", parts: [...parts, ...flags.parts], given };
 }
 
 /** A protection asked for by a variable of a later version is refused as its flag is. */
@@ -203,6 +257,20 @@ export function refuseLaterVariables(variables: Variables): Problem | undefined 
     return problem(`${variable} (${flag}) is not available in this version: ${reason}`);
   }
   return undefined;
+}
+
+/** `found "5x", expected a span such as ...`, or with what is wrong with the value as a whole. */
+export function renderRefusal(
+  row: Pick<OptionRow<unknown>, "hide">,
+  text: string,
+  { found = showValue(row, text), expected }: Refused,
+): string {
+  return `found ${found}, expected ${expected}`;
+}
+
+/** As `showWord`, without the secrets of a value. */
+export function showValue(row: Pick<OptionRow<unknown>, "hide">, text: string): string {
+  return showWord(row.hide?.(text) ?? text);
 }
 
 function showBare(word: string): string {

@@ -8,40 +8,10 @@
 
 import { variableOf } from "./option-row.ts";
 
-const LEASES = "leases come with a later version";
-const PROBES = "probes come with a later version";
-const RESULTS = "the check of results comes with a later version";
-const NOTICES = "notifications come with a later version";
-const CONFIGURATION = "the configuration file comes with a later version";
+const STORES = "leases of more than one machine come with a later version";
 
 const FLAGS_BY_REASON: readonly (readonly [reason: string, flags: string])[] = [
-  [
-    LEASES,
-    "--lock --lane --task --worktree --wait --conflict-exit-code --heartbeat-interval " +
-      "--stale-after --on-survivors --strict-worktree --repair-cooldown --guard-grace " +
-      "--assume-local-state --state-group --store",
-  ],
-  [
-    PROBES,
-    "--probe --ready-probe --on-unready --on-open --count-paused --probe-startup-wait " +
-      "--probe-period --probe-timeout --probe-initial-delay --probe-failure-threshold " +
-      "--probe-success-threshold --probe-expect-status --probe-expect-body " +
-      "--probe-expect-json --probe-method --probe-body --probe-header --probe-backoff " +
-      "--probe-backoff-factor --probe-max-attempts --probe-max-elapsed",
-  ],
-  [
-    RESULTS,
-    "--expect-file --expect-match --expect-output --fail-match --min-duration " +
-      "--max-fail-rate --max-consecutive-fails --strict",
-  ],
-  [
-    NOTICES,
-    "--on --on-start --on-success --on-failure --on-recovered --on-stalled --on-lease-lost " +
-      "--on-lock-restored --on-suspended --on-circuit-open --on-circuit-closed --on-timeout " +
-      "--on-leftovers --on-reclaimed --on-abandoned --on-overdue --webhook --ping --every " +
-      "--schedule --remind-every",
-  ],
-  [CONFIGURATION, "--config"],
+  [STORES, "--store"],
 ];
 
 /** Why a flag is refused; undefined: this version knows no such name. */
@@ -61,10 +31,12 @@ export function listLaterFlags(): readonly string[] {
   return FLAGS_BY_REASON.flatMap(([, flags]) => flags.split(" "));
 }
 
-const COMMANDS =
-  "status history logs lease stop repair fence probe circuit retry tick patrol report why " +
-  "doctor notify config job";
+const COMMANDS = "";
 
 export function listLaterCommands(): readonly string[] {
-  return COMMANDS.split(" ");
+  return COMMANDS.split(" ").filter((name) => name !== "");
+}
+
+export function isLaterCommand(name: string): boolean {
+  return listLaterCommands().includes(name);
 }

@@ -94,7 +94,7 @@ export const LIMIT_ROWS: readonly OptionRow<Partial<RunOptions>>[] = [
       defaultText: "10s",
       help:
         "Send KILL when the tree lives this long after the first signal. 0: KILL at once. " +
-        "Given, it also holds for TERM, INT and QUIT passed on.",
+        "As a flag it also holds for TERM, INT and QUIT passed on.",
     },
     (text) => values.mapped(values.parseSpan(text), (killAfterMs) => ({ killAfterMs })),
   ),

@@ -14,9 +14,15 @@ export type ValueKind =
   | "percent"
   | "time of day"
   | "signal"
+  | "exit code"
   | "exit codes"
+  | "count"
+  | "key"
+  | "factor"
+  | "statuses"
   | "choice"
   | "text"
+  | "texts"
   | "path"
   | "switch"
   | "request";
@@ -35,8 +41,16 @@ export interface OptionRow<Part> {
   readonly defaultText: string;
   /** One sentence or two, with a capital and a full stop. */
   readonly help: string;
+  /** The value without its secrets, for a sentence; undefined: it has none. */
+  readonly hide?: ((text: string) => string) | undefined;
   /** Reads a value. A switch is read from `on` when its flag is there. */
   readonly read: (text: string) => Parsed<Part>;
+}
+
+/** Options that the help shows under a title of their own. */
+export interface OptionSection {
+  readonly title: string;
+  readonly rows: readonly OptionRow<unknown>[];
 }
 
 export interface CommandRow<Part> {
@@ -45,6 +59,17 @@ export interface CommandRow<Part> {
   readonly summary: string;
   readonly usage: string;
   readonly rows: readonly OptionRow<Part>[];
+  /** Rows of these stand in `rows` too. */
+  readonly sections?: readonly OptionSection[];
+}
+
+/** The rows of a command that stand in no section. */
+export function plainRowsOf<Part>({
+  rows,
+  sections = [],
+}: CommandRow<Part>): readonly OptionRow<Part>[] {
+  const sectioned = new Set(sections.flatMap((section) => section.rows.map(({ flag }) => flag)));
+  return rows.filter(({ flag }) => !sectioned.has(flag));
 }
 
 export function takesValue(row: { readonly kind: ValueKind }): boolean {
@@ -54,6 +79,11 @@ export function takesValue(row: { readonly kind: ValueKind }): boolean {
 /** `--idle-timeout` → `WATCHDOG_IDLE_TIMEOUT`. */
 export function variableOf(flag: string): string {
   return `WATCHDOG_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
+}
+
+/** `--idle-timeout` → `idle_timeout`, its key in a configuration file. */
+export function configNameOf(flag: string): string {
+  return flag.slice(2).replaceAll("-", "_");
 }
 
 type Details = Omit<OptionRow<unknown>, "flag" | "short" | "variable" | "kind" | "read">;

@@ -7,31 +7,20 @@
  */
 
 import type { RunOptions } from "../core/run-options.ts";
+import { CHECK_ROWS } from "./check-options.ts";
+import type { KeepOptions } from "./cut.ts";
+import { LEASE_ROWS, localStateRow, stateGroupRow } from "./lease-options.ts";
 import { LIMIT_ROWS } from "./limit-options.ts";
+import { NOTIFY_ROWS } from "./notify-options.ts";
 import { option, request, toggle } from "./option-row.ts";
 import type { CommandRow, OptionRow } from "./option-row.ts";
+import { PROGRESS_ROWS } from "./progress-options.ts";
+import { PROBE_ROWS } from "./probe-options.ts";
+import type { RunPart } from "./probe-options.ts";
+import { SCHEDULE_ROWS } from "./schedule-options.ts";
+import { SINK_ROWS } from "./sink-options.ts";
+import { helpRow, placeRows } from "./shared-rows.ts";
 import * as values from "./values.ts";
-
-/** What a person asked `watchdog keep` for. */
-export interface KeepOptions {
-  /** `--output`: where the kept process writes; undefined: nowhere. */
-  readonly outputPath: string | undefined;
-  readonly stateDir: string | undefined;
-}
-
-const stateDirRow = option(
-  "--state-dir",
-  "path",
-  {
-    valueName: "DIR",
-    example: "/var/lib/watchdog",
-    defaultText: "root: /var/lib/watchdog, others: ~/.local/state/watchdog",
-    help: "Where logs and records are kept.",
-  },
-  (text) => values.mapped(values.parsePath(text), (stateDir) => ({ stateDir })),
-);
-
-const helpRow = request("--help", "-h", "Print this text.");
 
 const OUTPUT_ROWS: readonly OptionRow<Partial<RunOptions>>[] = [
   option(
@@ -123,18 +112,33 @@ const RECORD_ROWS: readonly OptionRow<Partial<RunOptions>>[] = [
     (text) =>
       values.mapped(values.parseExitCodes(text), (successExitCodes) => ({ successExitCodes })),
   ),
-  toggle(
-    "--no-lease",
-    { help: "Run without a lease. In this version every run does." },
-    () => ({}),
-  ),
 ];
 
-export const RUN_COMMAND: CommandRow<Partial<RunOptions>> = {
+export const RUN_COMMAND: CommandRow<RunPart> = {
   name: "run",
-  summary: "run a command, hold it to its limits and leave nothing of it behind",
+  summary: "run a command once at a time, within limits, leaving nothing behind",
   usage: "watchdog run [options] [--] COMMAND [ARG...]",
-  rows: [...LIMIT_ROWS, ...OUTPUT_ROWS, ...RECORD_ROWS, stateDirRow, helpRow],
+  rows: [
+    ...LEASE_ROWS,
+    ...LIMIT_ROWS,
+    ...PROBE_ROWS,
+    ...CHECK_ROWS,
+    ...PROGRESS_ROWS,
+    ...SINK_ROWS,
+    ...NOTIFY_ROWS,
+    ...OUTPUT_ROWS,
+    ...RECORD_ROWS,
+    ...SCHEDULE_ROWS,
+    ...placeRows,
+    stateGroupRow,
+    localStateRow,
+    helpRow,
+  ],
+  sections: [
+    { title: "Options about what the command depends on", rows: PROBE_ROWS },
+    { title: "Options about what the command must bring about", rows: CHECK_ROWS },
+    { title: "Options about who is told", rows: [...SINK_ROWS, ...NOTIFY_ROWS] },
+  ],
 };
 
 export const KEEP_COMMAND: CommandRow<Partial<KeepOptions>> = {
@@ -157,7 +161,7 @@ export const KEEP_COMMAND: CommandRow<Partial<KeepOptions>> = {
       // Runs inside a command, from which the variables of options were taken away.
       variable: undefined,
     },
-    stateDirRow,
+    ...placeRows,
     helpRow,
   ],
 };

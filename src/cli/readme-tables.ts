@@ -6,20 +6,52 @@
  */
 
 import { OUTCOME_TABLE } from "../core/outcome-table.ts";
+import { ANSWER_FIELDS } from "./answer-fields.ts";
+import { ANSWER_COMMANDS } from "./answers-table.ts";
+import { CARE_COMMANDS } from "./care-table.ts";
+import { CHECK_ROWS } from "./check-options.ts";
+import { FENCE_COMMANDS } from "./fence-table.ts";
 import { flagText } from "./help.ts";
-import { listLaterCommands, listLaterFlags, reasonOfLaterFlag } from "./later-names.ts";
-import type { CommandRow } from "./option-row.ts";
+import {
+  isLaterCommand,
+  listLaterCommands,
+  listLaterFlags,
+  reasonOfLaterFlag,
+} from "./later-names.ts";
+import { OWN_JOB_ROWS } from "./job-table.ts";
+import { NOTIFY_ROWS } from "./notify-options.ts";
+import { NOTIFY_COMMANDS } from "./notify-table.ts";
+import { plainRowsOf } from "./option-row.ts";
+import type { CommandRow, OptionRow } from "./option-row.ts";
 import { KEEP_COMMAND, RUN_COMMAND } from "./options-table.ts";
-import { listFields } from "./result-schema.ts";
+import { PATROL_COMMAND } from "./patrol-table.ts";
+import { PROBE_ROWS } from "./probe-options.ts";
+import { EXCHANGE_ROWS } from "./probe-setting-rows.ts";
+import { PROBE_COMMAND } from "./probe-table.ts";
+import { type FieldRow, listFields, type ReasonRow, RESULT_REASONS } from "./result-schema.ts";
+import { listRetryFields, RETRY_REASONS } from "./retry-schema.ts";
+import { RETRY_COMMAND } from "./retry-table.ts";
+import { helpRow, jsonRow, placeRows } from "./shared-rows.ts";
+import { TICK_COMMAND } from "./tick-table.ts";
+import { SINK_ROWS } from "./sink-options.ts";
 import { CHILD_VARIABLES } from "./variables-table.ts";
 
 /** Name of the marker → the table that belongs behind it. */
 export const README_TABLES: Readonly<Record<string, () => string>> = {
   "run-options": () => renderOptions(RUN_COMMAND),
+  "probe-options": () => renderRows(PROBE_ROWS),
+  "check-options": () => renderRows(CHECK_ROWS),
+  "sink-options": () => renderRows([...SINK_ROWS, ...NOTIFY_ROWS]),
+  "job-options": () => renderRows(OWN_JOB_ROWS),
   "keep-options": () => renderOptions(KEEP_COMMAND),
+  "answer-options": renderAnswerOptions,
+  "answer-fields": renderAnswerFields,
   "child-variables": renderChildVariables,
   "exit-statuses": renderStatuses,
-  "result-fields": renderFields,
+  "result-fields": () => renderFields(listFields()),
+  "result-reasons": () => renderReasons(RESULT_REASONS),
+  "retry-fields": () => renderFields(listRetryFields()),
+  "retry-reasons": () => renderReasons(RETRY_REASONS),
   "later-names": renderLaterNames,
 };
 
@@ -46,14 +78,59 @@ export function renewTables(readme: string): string {
   });
 }
 
+/** Those of a section are a table of their own. */
 function renderOptions<Part>(command: CommandRow<Part>): string {
-  const rows = command.rows.map((row) => [
+  return renderRows(plainRowsOf(command));
+}
+
+function renderRows(options: readonly OptionRow<unknown>[]): string {
+  const rows = options.map((row) => [
     code(flagText(row)),
     row.help,
     row.defaultText,
     row.variable === undefined ? "" : code(row.variable),
   ]);
   return renderTable(["option", "meaning", "default", "variable"], rows);
+}
+
+function renderAnswerOptions(): string {
+  const commands: readonly CommandRow<unknown>[] = [
+    RETRY_COMMAND,
+    TICK_COMMAND,
+    PROBE_COMMAND,
+    ...NOTIFY_COMMANDS,
+    ...ANSWER_COMMANDS,
+    ...FENCE_COMMANDS,
+    ...CARE_COMMANDS,
+    PATROL_COMMAND,
+  ].filter(({ name }) => !isLaterCommand(name) && !isLaterCommand(name.split(" ")[0] ?? ""));
+  const rows = commands.flatMap((command) =>
+    command.rows
+      .filter(isSpecial)
+      .map((row) => [
+        code(command.name),
+        code(flagText(row)),
+        row.help,
+        row.defaultText,
+        row.variable === undefined ? "" : code(row.variable),
+      ]),
+  );
+  return renderTable(["command", "option", "meaning", "default", "variable"], rows);
+}
+
+/** The README says once what nearly all of them take, and what is asked as by a run. */
+function isSpecial({ flag }: { readonly flag: string }): boolean {
+  const shared = [jsonRow, helpRow, ...placeRows, ...EXCHANGE_ROWS, ...SINK_ROWS, ...NOTIFY_ROWS];
+  return !shared.some((row) => row.flag === flag);
+}
+
+function renderAnswerFields(): string {
+  const rows = ANSWER_FIELDS.map((row) => [
+    row.commands.map(code).join(" "),
+    code(row.field),
+    row.meaning,
+  ]);
+  return renderTable(["command", "field", "meaning"], rows);
 }
 
 function renderChildVariables(): string {
@@ -68,14 +145,19 @@ function renderStatuses(): string {
   const rows = OUTCOME_TABLE.map((row) => [
     row.status === "command" ? "the command's own" : String(row.status),
     code(row.outcome),
-    row.isInThisVersion ? row.meaning : `${row.meaning} (a later version)`,
+    row.meaning,
   ]);
   return renderTable(["status", "outcome", "meaning"], rows);
 }
 
-function renderFields(): string {
-  const rows = listFields().map((row) => [code(row.path), row.meaning]);
+function renderFields(fields: readonly FieldRow[]): string {
+  const rows = fields.map((row) => [code(row.path), row.meaning]);
   return renderTable(["field", "meaning"], rows);
+}
+
+function renderReasons(reasons: readonly ReasonRow[]): string {
+  const rows = reasons.map((row) => [code(row.because), row.meaning]);
+  return renderTable(["because", "meaning"], rows);
 }
 
 function renderLaterNames(): string {
@@ -85,13 +167,9 @@ function renderLaterNames(): string {
     reasons.set(reason, [...(reasons.get(reason) ?? []), code(flag)]);
   }
   const rows = [...reasons].map(([reason, flags]) => [flags.join(" "), reason]);
-  return renderTable(
-    ["known name, refused in this version", "because"],
-    [
-      ...rows,
-      [listLaterCommands().map(code).join(" "), "these commands come with a later version"],
-    ],
-  );
+  const commands = listLaterCommands().map(code).join(" ");
+  const ofCommands = commands === "" ? [] : [[commands, "these come with a later version"]];
+  return renderTable(["known name, refused in this version", "because"], [...rows, ...ofCommands]);
 }
 
 function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {

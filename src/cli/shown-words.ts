@@ -6,7 +6,9 @@
  * colour or reorder a line of the terminal it is printed on.
  */
 
-import { escapeUnprintable, unprintable } from "../core/printable.ts";
+import { escapeUnprintable } from "../core/printable.ts";
+
+export { quoteForShell } from "../core/own-command.ts";
 
 /** A word in a sentence is cut here: the sentence must stay one that a person reads. */
 export const MAX_SHOWN_LENGTH = 80;
@@ -18,18 +20,4 @@ export function showWord(word: string): string {
   const isLong = letters.length > MAX_SHOWN_LENGTH;
   const shown = isLong ? `${letters.slice(0, MAX_SHOWN_LENGTH - 1).join("")}…` : word;
   return `"${escapeUnprintable(shown)}"`;
-}
-
-/**
- * One line that any POSIX shell splits into exactly these words, or undefined where that cannot be
- * shown: an unprintable character, or one that stands for bytes that were lost.
- */
-export function quoteForShell(words: readonly string[]): string | undefined {
-  const quoted = words.map((word) => {
-    // A leading `=` is a look-up in zsh.
-    if (/^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$/.test(word)) return word;
-    return `'${word.replaceAll("'", "'\\''")}'`;
-  });
-  const line = quoted.join(" ");
-  return unprintable().test(line) || line.includes("\uFFFD") ? undefined : line;
 }

@@ -10,10 +10,15 @@
 import type { TimeOfDay } from "../core/run-options.ts";
 import { numberOfSignal } from "../core/signals.ts";
 
+export interface Refused {
+  readonly kind: "refused";
+  readonly expected: string;
+  /** A clause that says more than the text: what its parts are to each other. */
+  readonly found?: string;
+}
+
 /** A value, or what was expected in its place. */
-export type Parsed<T> =
-  | { readonly kind: "value"; readonly value: T }
-  | { readonly kind: "refused"; readonly expected: string };
+export type Parsed<T> = { readonly kind: "value"; readonly value: T } | Refused;
 
 /** Longer words are refused before anything is computed from them. */
 export const MAX_NUMBER_LENGTH = 64;
@@ -55,6 +60,7 @@ export const EXPECTED = {
   timeOfDay: "a time of the day from 00:00 to 23:59:59, such as 06:00",
   signal: "a signal such as TERM, SIGINT, 15 or RTMIN+1 (numbers 1 to 31 and 34 to 64)",
   exitCodes: "exit codes from 0 to 255 with commas between them, such as 0,24 or 0-3",
+  failureCodes: "exit codes from 1 to 255 with commas between them, such as 7,28 or 1-3",
   isSwitch: "one of 1, true, yes, on, 0, false, no, off",
   name: `a name of 1 to ${MAX_NAME_BYTES} bytes of UTF-8 without control characters`,
   path: `a path of 1 to ${MAX_PATH_BYTES} bytes of UTF-8`,
@@ -64,8 +70,9 @@ export function accepted<T>(value: T): Parsed<T> {
   return { kind: "value", value };
 }
 
-export function refused(expected: string): Parsed<never> {
-  return { kind: "refused", expected };
+/** @param found  a clause that takes the place of the text in a sentence; holds no secret */
+export function refused(expected: string, found?: string): Refused {
+  return found === undefined ? { kind: "refused", expected } : { kind: "refused", expected, found };
 }
 
 /** `90s`, `1h30m`, `0.5` (seconds, as in timeout(1)): whole milliseconds, rounded up. */
@@ -99,6 +106,13 @@ export function parseSize(text: string): Parsed<number> {
   if (amount === "" || unit === undefined) return refused(EXPECTED.size);
   const bytes = multiply(amount, unit);
   return bytes <= MAX_SIZE_BYTES ? accepted(bytes) : refused(EXPECTED.size);
+}
+
+/** A span where 0 would mean nothing or everything, and nobody could say which. */
+export function parsePositiveSpan(text: string): Parsed<number> {
+  const parsed = parseSpan(text);
+  const isZero = parsed.kind === "value" && parsed.value === 0;
+  return isZero ? refused(`${EXPECTED.span}, and above 0`) : parsed;
 }
 
 /** A size where 0 would mean nothing or everything, and nobody could say which. */
@@ -139,17 +153,34 @@ export function parseSignal(text: string): Parsed<number> {
 
 /** `0,24`, `0-3,24`: ascending, each once, 0 always among them. */
 export function parseExitCodes(text: string): Parsed<readonly number[]> {
-  if (text.length > MAX_PATH_BYTES) return refused(EXPECTED.exitCodes);
-  const codes = new Set([0]);
+  const codes = listCodes(text);
+  if (codes === undefined) return refused(EXPECTED.exitCodes);
+  return accepted(inOrder(codes.add(0)));
+}
+
+/** `7,28`, `1-3`: ascending, each once; 0 is no failure. */
+export function parseFailureCodes(text: string): Parsed<readonly number[]> {
+  const codes = listCodes(text);
+  const isRight = codes !== undefined && !codes.has(0);
+  return isRight ? accepted(inOrder(codes)) : refused(EXPECTED.failureCodes);
+}
+
+function listCodes(text: string): Set<number> | undefined {
+  if (text.length > MAX_PATH_BYTES) return undefined;
+  const codes = new Set<number>();
   for (const part of text.split(",")) {
     const match = /^([0-9]{1,3})(?:-([0-9]{1,3}))?$/.exec(part);
-    if (match === null) return refused(EXPECTED.exitCodes);
+    if (match === null) return undefined;
     const first = Number(match[1]);
     const last = Number(match[2] ?? match[1]);
-    if (last > 255 || first > last) return refused(EXPECTED.exitCodes);
+    if (last > 255 || first > last) return undefined;
     for (let code = first; code <= last; code += 1) codes.add(code);
   }
-  return accepted([...codes].toSorted((left, right) => left - right));
+  return codes;
+}
+
+function inOrder(codes: ReadonlySet<number>): readonly number[] {
+  return [...codes].toSorted((left, right) => left - right);
 }
 
 /** The words of a switch in a variable; on the command line a switch has no value. */
@@ -191,7 +222,7 @@ export function mapped<T, U>(parsed: Parsed<T>, change: (value: T) => U): Parsed
  * Bytes that were no UTF-8 arrive as U+FFFD, two different words as the same one: a name or a path
  * that carries it may not be the one that was meant.
  */
-function isFaithful(text: string): boolean {
+export function isFaithful(text: string): boolean {
   return !text.includes("\uFFFD");
 }
 

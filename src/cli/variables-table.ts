@@ -34,16 +34,41 @@ export const CHILD_VARIABLES: readonly ChildVariable[] = [
   {
     name: "WATCHDOG_DEADLINE",
     isSet: true,
-    help: "Where --timeout is given: the time at which it ends the run, in seconds since 1970.",
+    help:
+      "Where --timeout is given to the run or to one around it: the first time at which it ends " +
+      "one of them, in seconds since 1970, as of the start; a pause puts it off.",
   },
-  { name: "WATCHDOG_LEASE", isSet: false, help: "The keys of the leases that the run holds." },
-  { name: "WATCHDOG_GENERATION", isSet: false, help: "The generations of these leases." },
+  {
+    name: "WATCHDOG_LEASE",
+    isSet: true,
+    help:
+      "The keys of the leases that the run holds, each percent-encoded, with blanks between " +
+      "them. Not there with --no-lease.",
+  },
+  {
+    name: "WATCHDOG_GENERATION",
+    isSet: true,
+    help: "The generations of these leases, in the same order.",
+  },
   {
     name: "WATCHDOG_PROGRESS",
-    isSet: false,
-    help: "The file to which the command reports progress.",
+    isSet: true,
+    help:
+      "The file to which the command reports its items, a line for each. Not there where none " +
+      "can be made.",
   },
-  { name: "WATCHDOG_ATTEMPT", isSet: false, help: "The number of the attempt." },
+  {
+    name: "WATCHDOG_PAUSES_ON",
+    isSet: true,
+    help:
+      "The names of the circuits for which the run, or one around it, pauses the tree, each " +
+      "percent-encoded, with blanks between them. Not there where there are none.",
+  },
+  {
+    name: "WATCHDOG_ATTEMPT",
+    isSet: true,
+    help: "Within watchdog retry, and in a step of a job: the number of the attempt, from 1 on.",
+  },
 ];
 
 /**

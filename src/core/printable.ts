@@ -21,3 +21,16 @@ export function escapeUnprintable(text: string): string {
     return code < 0x100 ? `\\x${digits.padStart(2, "0")}` : `\\u{${digits}}`;
   });
 }
+
+/**
+ * For a text that goes on where it is cut: the word in which the cut is may be half a secret, which
+ * no mask would find. It stays where it is longer than a secret is, or all that there is.
+ */
+export function withoutLastWord(text: string): string {
+  return text.replace(/(?<=[\s"',;])[^\s"',;]{1,256}$/, "").trimEnd();
+}
+
+/** The same for a text that has begun before. */
+export function withoutFirstWord(text: string): string {
+  return text.replace(/^[^\s"',;]{1,256}(?=[\s"',;])/, "").trimStart();
+}

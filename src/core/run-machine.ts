@@ -7,7 +7,9 @@
  * user; once killing has begun it goes on until the tree is empty or proven stuck; `finish` is the
  * last action, and comes once.
  */
+import type { ItemsFailure } from "./item-counts.ts";
 import type {
+  DependencyFailure,
   LimitName,
   RunAction,
   RunEvent,
@@ -18,6 +20,7 @@ import type {
   StopRequest,
 } from "./run-state.ts";
 import {
+  SIGCONT,
   SIGHUP,
   SIGINT,
   SIGQUIT,
@@ -31,6 +34,31 @@ import {
 
 export function decideNext(state: RunState, event: RunEvent, policy: RunPolicy): Step {
   if (state.phase === "finished") return { state, actions: [] };
+  return endPause(decideEvent(state, event, policy));
+}
+
+/**
+ * A tree that is asked to end, or left, must not stand still: after the signal it is continued, so
+ * that it finds the signal when it wakes. KILL needs none of this (signal(7)).
+ */
+function endPause(step: Step): Step {
+  const { state, actions } = step;
+  if (!state.isPaused || !isBeingEnded(state)) return step;
+  return state.isKilling ? { state: { ...state, isPaused: false }, actions } : thaw(step);
+}
+
+/** After what was sent, and before the output of those who go on is waited for. */
+function thaw({ state, actions }: Step): Step {
+  const isDelivery = (action: RunAction): boolean => action.kind === "end-output";
+  const before = actions.filter((action) => !isDelivery(action));
+  const behind = actions.filter(isDelivery);
+  return {
+    state: { ...state, isPaused: false },
+    actions: [...before, { kind: "thaw-tree" }, ...behind],
+  };
+}
+
+function decideEvent(state: RunState, event: RunEvent, policy: RunPolicy): Step {
   switch (event.kind) {
     case "main-ended":
       return { state: { ...state, end: event.end }, actions: [{ kind: "look-at-tree" }] };
@@ -40,8 +68,32 @@ export function decideNext(state: RunState, event: RunEvent, policy: RunPolicy):
       return decideReceived(state, event, policy);
     case "limit-reached":
       return decideLimit(state, event.limit, policy);
+    case "lease-lost":
+      return decideLeaseLost(state);
+    case "dependency-failed":
+      return decideDependencyFailed(state, event.failure, policy);
+    case "items-failed":
+      return decideItemsFailed(state, event.failure, policy);
+    case "pause-wanted":
+      return decidePause(state);
+    case "pause-over":
+      return decidePauseOver(state);
     case "grace-over":
       return state.phase === "running" ? kill(state, "grace-over") : { state, actions: [] };
+    default:
+      return decideTreeEvent(state, event, policy);
+  }
+}
+
+type TreeEventKind = "members-left" | "tree-empty" | "tree-stuck" | "output-ended";
+
+/** What has become of the tree, and then of its output. */
+function decideTreeEvent(
+  state: RunState,
+  event: Extract<RunEvent, { kind: TreeEventKind }>,
+  policy: RunPolicy,
+): Step {
+  switch (event.kind) {
     case "members-left":
       return decideMembersLeft(state, policy);
     case "tree-empty":
@@ -60,7 +112,8 @@ function decideReceived(state: RunState, event: SignalEvent, policy: RunPolicy):
   // once: nobody else would tell the shell.
   if (policy.hasTerminal && JOB_CONTROL.includes(event.signal)) {
     const stop: RunAction = { kind: "stop-self", signal: event.signal };
-    return { state, actions: state.end === undefined ? [] : [stop] };
+    // A command that stands still already does not tell us that it was stopped.
+    return { state, actions: state.end === undefined && !state.isPaused ? [] : [stop] };
   }
   return state.phase === "delivering"
     ? decideSignalWhileDelivering(state, event)
@@ -85,6 +138,8 @@ function decideSignal(state: RunState, event: SignalEvent, policy: RunPolicy): S
         : decideInterruption(state, event.signal, policy);
     case SIGHUP:
       return decideHangUp(state, event.isTerminalGone, policy);
+    case SIGCONT:
+      return state.isPaused ? { state, actions: [] } : forward(state, SIGCONT);
     case SIGXCPU:
       // Our own CPU time has reached the caller's soft limit: handled, so that it does not end us.
       return { state, actions: [] };
@@ -128,6 +183,12 @@ function decideInterruption(state: RunState, signal: number, policy: RunPolicy):
  * it matter.
  */
 function decideKeystroke(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
+  const step = decideKey(state, event, policy);
+  // The key waits at each of the stopped ones: they hear it when they go on.
+  return state.isPaused && !step.state.isKilling ? thaw(step) : step;
+}
+
+function decideKey(state: RunState, event: SignalEvent, policy: RunPolicy): Step {
   const seen = { ...state, seen: [...state.seen, event.signal].slice(-MOST_SEEN) };
   const stop = event.signal === SIGINT ? "interrupted" : "quit";
   if (state.end !== undefined) {
@@ -176,14 +237,60 @@ function decideLimit(state: RunState, limit: LimitName, policy: RunPolicy): Step
   const limited = { ...state, limit };
   if (state.phase === "delivering") return abandonOutput(limited);
   if (state.isKilling) return { state: limited, actions: [] };
-  const ask: RunAction = {
-    kind: "signal-tree",
-    signal: policy.limitSignal,
-    why: "limit",
-    continues: true,
-  };
+  return askFor(limited, "limit", policy);
+}
+
+/** No grace: another run may have begun under the key, and the two must not overlap. */
+function decideLeaseLost(state: RunState): Step {
+  const lost = { ...state, hasLostLease: true };
+  return state.phase === "running" ? kill(lost, "lease-lost") : { state: lost, actions: [] };
+}
+
+/**
+ * As a limit of watchdog's own: asked, and killed after the grace. A command that has ended by
+ * itself needs nobody any more, unless it has left some who go on with the work.
+ */
+function decideDependencyFailed(
+  state: RunState,
+  dependency: DependencyFailure,
+  policy: RunPolicy,
+): Step {
+  if (!isAtWork(state)) return { state, actions: [] };
+  return askFor({ ...state, dependency }, "dependency-down", policy);
+}
+
+/** The same: a job that only burns its items is ended, one that has ended is judged later. */
+function decideItemsFailed(state: RunState, failure: ItemsFailure, policy: RunPolicy): Step {
+  if (!isAtWork(state)) return { state, actions: [] };
+  return askFor({ ...state, itemsFailure: failure }, "items-failed", policy);
+}
+
+function askFor(state: RunState, why: SignalReason, policy: RunPolicy): Step {
+  const signal = policy.limitSignal;
+  const ask: RunAction = { kind: "signal-tree", signal, why, continues: true };
   const graceMs = policy.killAfterMs ?? policy.defaultGraceMs;
-  return startGrace({ ...limited, isAsked: true }, graceMs, [ask]);
+  return startGrace({ ...state, isAsked: true }, graceMs, [ask]);
+}
+
+/** INT and QUIT are passed on without being counted as a request that the next one follows up. */
+function isBeingEnded({ phase, isAsked, stop }: RunState): boolean {
+  return phase !== "running" || isAsked || stop !== undefined;
+}
+
+/** By itself: the command, or whom it has left where those are waited for. */
+function isAtWork(state: RunState): boolean {
+  const isThere = state.end === undefined || state.hasLeftovers;
+  return isThere && !isBeingEnded(state);
+}
+
+function decidePause(state: RunState): Step {
+  if (state.isPaused || !isAtWork(state)) return { state, actions: [] };
+  return { state: { ...state, isPaused: true }, actions: [{ kind: "freeze-tree" }] };
+}
+
+function decidePauseOver(state: RunState): Step {
+  const step = { state, actions: [] };
+  return state.isPaused ? thaw(step) : step;
 }
 
 /**
@@ -197,7 +304,7 @@ function decideMembersLeft(state: RunState, policy: RunPolicy): Step {
   const note: RunAction = { kind: "note-leftovers" };
   if (state.isKilling) return { state: left, actions: [note] };
   if (policy.leftovers === "wait") return { state: left, actions: [note] };
-  if (policy.leftovers === "leave" && state.limit === undefined) {
+  if (policy.leftovers === "leave" && !isEndedByUs(state)) {
     const delivered = deliver(left);
     return { state: delivered.state, actions: [note, ...delivered.actions] };
   }
@@ -205,6 +312,12 @@ function decideMembersLeft(state: RunState, policy: RunPolicy): Step {
   if (state.isAsked) return startGrace(left, graceMs, [note]);
   const ask: RunAction = { kind: "signal-tree", signal: SIGTERM, why: "leftover", continues: true };
   return startGrace({ ...left, isAsked: true }, graceMs, [note, ask]);
+}
+
+/** Then the whole tree was meant, whatever the policy for leftovers. */
+function isEndedByUs(state: RunState): boolean {
+  const reasons = [state.limit, state.dependency, state.itemsFailure];
+  return reasons.some((one) => one !== undefined);
 }
 
 function kill(state: RunState, why: SignalReason): Step {
@@ -236,7 +349,7 @@ function abandonOutput(state: RunState): Step {
  */
 function deliver(state: RunState): Step {
   if (state.phase !== "running") return { state, actions: [] };
-  const wasForced = state.isKilling || state.limit !== undefined || state.stop !== undefined;
+  const wasForced = state.isKilling || isEndedByUs(state) || state.stop !== undefined;
   return {
     state: { ...state, phase: "delivering" },
     actions: [{ kind: "end-output", isPatient: !wasForced }],

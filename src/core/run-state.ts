@@ -2,6 +2,7 @@
  * The words of a run's machine: what can happen (events), what can be done (actions), what a person
  * has asked for (policy), and where a run stands (state). Plain data.
  */
+import type { ItemsFailure } from "./item-counts.ts";
 import type { LeftoverPolicy } from "./run-options.ts";
 import {
   SIGALRM,
@@ -41,6 +42,16 @@ export type RunEvent =
       readonly isTerminalGone: boolean;
     }
   | { readonly kind: "limit-reached"; readonly limit: LimitName }
+  /** The record names another run: somebody else may be working under the key already. */
+  | { readonly kind: "lease-lost" }
+  /** A dependency without which the job must not go on: its circuit has opened, or for good. */
+  | { readonly kind: "dependency-failed"; readonly failure: DependencyFailure }
+  /** So many of the job's items have failed that it must not go on. */
+  | { readonly kind: "items-failed"; readonly failure: ItemsFailure }
+  /** A dependency is away, and the job is to stand still until it is back. */
+  | { readonly kind: "pause-wanted" }
+  /** None of them is away any more. */
+  | { readonly kind: "pause-over" }
   | { readonly kind: "grace-over" }
   | { readonly kind: "members-left" }
   | { readonly kind: "tree-empty" }
@@ -49,7 +60,23 @@ export type RunEvent =
 
 /** Why a signal was sent; stored in the record. */
 export type SignalReason =
-  "forwarded" | "hung-up" | "limit" | "leftover" | "grace-over" | "second-request";
+  | "forwarded"
+  | "hung-up"
+  | "limit"
+  | "leftover"
+  | "grace-over"
+  | "second-request"
+  | "lease-lost"
+  | "dependency-down"
+  | "items-failed";
+
+/** Which dependency has ended the run, and why it counts as down. */
+export interface DependencyFailure {
+  /** Of its circuit. */
+  readonly name: string;
+  /** `circuit-opened` where the job is stopped at once, else the bound that was reached. */
+  readonly because: "circuit-opened" | "max-attempts" | "max-elapsed";
+}
 
 export type RunAction =
   | { readonly kind: "signal-main"; readonly signal: number; readonly why: SignalReason }
@@ -65,6 +92,10 @@ export type RunAction =
   | { readonly kind: "stop-self"; readonly signal: number }
   | { readonly kind: "tell-interrupt-ignored" }
   | { readonly kind: "look-at-tree" }
+  /** STOP to every member that is not stopped already, until all of them stand still. */
+  | { readonly kind: "freeze-tree" }
+  /** CONT to those that were stopped by `freeze-tree`, and to nobody else. */
+  | { readonly kind: "thaw-tree" }
   | { readonly kind: "note-leftovers" }
   | { readonly kind: "end-output"; readonly isPatient: boolean }
   | { readonly kind: "abandon-output" }
@@ -74,6 +105,7 @@ export interface RunPolicy {
   readonly hasTerminal: boolean;
   /** `--kill-after` as given on the line; undefined: only watchdog's own requests escalate. */
   readonly killAfterMs: number | undefined;
+  /** Of watchdog's own requests, where nothing stands on the line. */
   readonly defaultGraceMs: number;
   readonly limitSignal: number;
   readonly leftovers: LeftoverPolicy;
@@ -90,6 +122,11 @@ export interface RunState {
   readonly phase: "running" | "delivering" | "finished";
   readonly end: CommandEnd | undefined;
   readonly limit: LimitName | undefined;
+  readonly hasLostLease: boolean;
+  readonly dependency: DependencyFailure | undefined;
+  readonly itemsFailure: ItemsFailure | undefined;
+  /** The tree stands still, or is being made to. */
+  readonly isPaused: boolean;
   readonly stop: StopRequest | undefined;
   /**
    * Keys or hang-ups that the kernel delivered itself: they count only if the command died of them.
@@ -114,6 +151,10 @@ export const FIRST_STATE: RunState = {
   phase: "running",
   end: undefined,
   limit: undefined,
+  hasLostLease: false,
+  dependency: undefined,
+  itemsFailure: undefined,
+  isPaused: false,
   stop: undefined,
   seen: [],
   isAsked: false,

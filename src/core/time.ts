@@ -19,3 +19,14 @@ export type WallAt = number & { readonly clock: "wall" };
 export function spanMs(from: MonotonicAt, until: MonotonicAt): number {
   return until - from;
 }
+
+/** The last instant that a date can hold (ECMA-262, 21.4.1.1). */
+const FARTHEST_MS = 8.64e15;
+
+/**
+ * An instant of the wall clock as text (UTC); null: no calendar goes so far. A file may have any
+ * time, and so may a row that was damaged.
+ */
+export function renderIso(at: number): string | null {
+  return Math.abs(at) <= FARTHEST_MS ? new Date(at).toISOString() : null;
+}

@@ -76,6 +76,25 @@ export function decideMembers(view: TreeView): Map<number, Membership> {
   return new Map(view.rows.map((row) => [row.pid, decideOne(view, index, row.pid)]));
 }
 
+/**
+ * Decides for one process by what was decided for its parent: for a walk from the root down that
+ * acts before it has seen everybody. The answer is that of `decideMembers` on the whole.
+ *
+ * @param parent  undefined: its parent is `view.self`
+ */
+export function decideChild(
+  view: TreeView,
+  row: ProcessRow,
+  parent: Membership | undefined,
+): Membership {
+  const named = decideByName(view, row.pid);
+  if (named !== undefined) return named;
+  if (parent === undefined) return decideRoot(view, row, row.pid);
+  if (parent.because === "main") return { kind: "member", because: "descends" };
+  if (parent.kind === "member" || parent.because === "adopted-unproven") return parent;
+  return { kind: "spared", because: "below-spared" };
+}
+
 function indexRows(view: TreeView): ReadonlyMap<number, ProcessRow> {
   return new Map(view.rows.map((row) => [row.pid, row]));
 }

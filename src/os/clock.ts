@@ -11,7 +11,10 @@ import { injectedSuspendMs } from "./faults.ts";
 import { libc } from "./libc.ts";
 
 const CLOCK_MONOTONIC = 1;
+const CLOCK_THREAD_CPUTIME_ID = 3;
+const CLOCK_REALTIME_COARSE = 5;
 const CLOCK_BOOTTIME = 7;
+const BOOT_TICK_MS = 10;
 const timespec = new BigInt64Array(2);
 let hasFfi = true;
 
@@ -41,6 +44,35 @@ export function suspendedMs(): number {
   return boot === undefined || monotonic === undefined
     ? 0
     : Math.max(0, boot + injectedSuspendMs() - monotonic);
+}
+
+/**
+ * CLOCK_BOOTTIME in ticks of 1/100 s, as the start times of proc(5) are counted, without an
+ * injected suspend; 0 where it cannot be told.
+ */
+export function bootTicksNow(): number {
+  return Math.floor((readClock(CLOCK_BOOTTIME) ?? 0) / BOOT_TICK_MS);
+}
+
+/** CPU time of the calling thread in milliseconds; that of a wall clock without FFI. */
+export function threadCpuMs(): number {
+  return readClock(CLOCK_THREAD_CPUTIME_ID) ?? performance.now();
+}
+
+/**
+ * What a file system would write as the time of a change at this moment, in nanoseconds of the wall
+ * clock: the kernel takes it from its last tick (inode_set_ctime_current, Linux). Undefined without
+ * FFI.
+ */
+export function fileClockNow(): bigint | undefined {
+  if (readClock(CLOCK_REALTIME_COARSE) === undefined) return undefined;
+  return (timespec[0] ?? 0n) * 1_000_000_000n + (timespec[1] ?? 0n);
+}
+
+/** When this boot began, on today's wall clock; not to be had without FFI: then long ago. */
+export function bootedAt(): WallAt {
+  const boot = readClock(CLOCK_BOOTTIME);
+  return (boot === undefined ? 0 : wallNow() - boot - injectedSuspendMs()) as WallAt;
 }
 
 /**

@@ -3,8 +3,8 @@
  *
  * The library is opened by the absolute path under which the process already has it mapped: a bare
  * name that the loader cannot find would be looked for in the working directory, and a hostile file
- * there would be loaded. Opened in two groups, because every symbol costs start time: `hot` is what
- * each run needs, `cold` the rest.
+ * there would be loaded. Opened in groups, because every symbol costs start time: `hot` is what
+ * each run needs, `network` what a probe does, `cold` the rest.
  *
  * Not to be had under W^X (systemd MemoryDenyWriteExecute), without JIT, or with little address
  * space (`ulimit -v`): then `libc()` throws "os.no-ffi" and a run goes on degraded.
@@ -46,15 +46,31 @@ const HOT = {
 const COLD = {
   eventfd: { args: ["u32", "i32"], returns: "i32" },
   flock: { args: ["i32", "i32"], returns: "i32" },
+  madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   syscall: { args: ["i64", "i64", "i64", "i64", "i64", "i64", "i64"], returns: FFIType.i64_fast },
+} as const satisfies Record<string, FFIFunction>;
+
+const NETWORK = {
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  getpeername: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+} as const satisfies Record<string, FFIFunction>;
+
+/** glibc 2.29, musl 1.1.24. */
+const CHANGE_DIRECTORY = {
+  posix_spawn_file_actions_addchdir_np: { args: ["ptr", "ptr"], returns: "i32" },
 } as const satisfies Record<string, FFIFunction>;
 
 type Hot = ReturnType<typeof dlopen<typeof HOT>>["symbols"];
 type Cold = ReturnType<typeof dlopen<typeof COLD>>["symbols"];
 
+type Network = ReturnType<typeof dlopen<typeof NETWORK>>["symbols"];
+
 let hot: Hot | undefined;
 let cold: Cold | undefined;
+let network: Network | undefined;
 let errnoView: Int32Array | undefined;
 
 /**
@@ -81,6 +97,21 @@ export function findFfiTrouble(): WatchdogError | undefined {
 export function coldLibc(): Cold {
   cold ??= openLibrary(COLD);
   return cold;
+}
+
+/** Functions for connections of our own. Same errors as `libc`. */
+export function networkLibc(): Network {
+  network ??= openLibrary(NETWORK);
+  return network;
+}
+
+/** Undefined: the library is too old to start a process in another directory. */
+export function changeDirectoryLibc() {
+  try {
+    return openLibrary(CHANGE_DIRECTORY);
+  } catch {
+    return undefined; // os.no-ffi: no such symbol
+  }
 }
 
 /**

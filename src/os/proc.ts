@@ -4,6 +4,7 @@
  * others on the hot path: those take the other's memory lock and can hang.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { ownMask } from "./mask.ts";
 
 /** One line of `/proc/PID/stat`, the fields that are used. Ticks are of 1/100 s. */
 export interface ProcessStat {
@@ -17,6 +18,8 @@ export interface ProcessStat {
   readonly ownTicks: number;
   /** The same of its children that it has waited for. */
   readonly waitedTicks: number;
+  /** Those that live, and the first one until the last has ended. */
+  readonly threads: number;
   /** Since boot; with the pid the identity of a process, as far as 10 ms allow. */
   readonly startTicks: number;
 }
@@ -48,6 +51,7 @@ export function parseStat(pid: number, line: string): ProcessStat | undefined {
     sessionId: field(3),
     ownTicks: field(11) + field(12),
     waitedTicks: field(13) + field(14),
+    threads: field(17),
     startTicks: field(19),
   };
 }
@@ -55,6 +59,14 @@ export function parseStat(pid: number, line: string): ProcessStat | undefined {
 export function readStat(pid: number): ProcessStat | undefined {
   const line = readText(`/proc/${pid}/stat`);
   return line === undefined ? undefined : parseStat(pid, line);
+}
+
+/** The state letters of the threads that a process has at this moment. */
+export function readThreadStates(pid: number): string[] {
+  return listNumbers(`/proc/${pid}/task`).flatMap((task) => {
+    const line = readText(`/proc/${pid}/task/${task}/stat`);
+    return line === undefined ? [] : (parseStat(task, line)?.state ?? []);
+  });
 }
 
 /**
@@ -70,6 +82,15 @@ export function readChildren(pid: number | "self"): number[] {
     }
   }
   return children;
+}
+
+/**
+ * The children of our main thread: those that were started and, as a rule, those that were adopted
+ * (the kernel gives an orphan to the first living thread). Quicker than all of them, and no proof.
+ */
+export function readMainChildren(): number[] {
+  const words = readText(`/proc/self/task/${process.pid}/children`)?.split(" ") ?? [];
+  return words.filter((word) => word !== "").map(Number);
 }
 
 let childrenFiles: boolean | undefined;
@@ -102,7 +123,8 @@ function listNumbers(path: string): number[] {
 }
 
 /**
- * The command line for people: arguments joined by blanks, cut to `limit` characters. A process in
+ * The command line for people: arguments joined by blanks, without secrets, cut to `limit`
+ * characters. A process in
  * state D keeps its short name: its memory lock may be stuck, and `cmdline` would wait for it.
  */
 export function readCommand(pid: number, limit = 200): string {
@@ -111,7 +133,7 @@ export function readCommand(pid: number, limit = 200): string {
     ?.replace(/\0+$/, "")
     .replaceAll("\0", " ");
   const name = raw === undefined || raw === "" ? `[${readName(pid)}]` : raw;
-  const text = Buffer.from(name, "latin1").toString("utf8");
+  const text = ownMask().text(Buffer.from(name, "latin1").toString("utf8"));
   return text.length > limit ? `${text.slice(0, limit)}…` : text;
 }
 
@@ -156,6 +178,17 @@ export function readProgram(pid: number | "self"): string | undefined {
   } catch {
     return undefined; // ENOENT: gone or a kernel thread. EACCES: not ours to read.
   }
+}
+
+/** Whether a process has a memory file of this name open (memfd_create(2)). */
+export function holdsMemoryFile(pid: number, name: string): boolean {
+  return listNumbers(`/proc/${pid}/fd`).some((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith(`/memfd:${name} `);
+    } catch {
+      return false; // ENOENT: closed or gone meanwhile. EACCES: not ours to see.
+    }
+  });
 }
 
 /**

@@ -12,7 +12,7 @@ import { libc } from "./libc.ts";
 import { SIGCHLD, SIGKILL } from "../core/signals.ts";
 import { monotonicNow } from "./clock.ts";
 import { readChildren } from "./proc.ts";
-import { wakeEvery } from "./timers.ts";
+import { type Timer, wakeAfter } from "./timers.ts";
 
 /** How a child changed state. */
 export type ChildChange =
@@ -39,11 +39,16 @@ const RUSAGE_WORDS = 18;
  * silence it.
  */
 const MOST_AT_ONCE = 4096;
-/** SIGCHLD may be lost by nobody we know of; this is the belt to those braces. */
-const SWEEP_MS = 1000;
+/**
+ * SIGCHLD may be lost by nobody we know of; this is the belt to those braces. Towards its end a run
+ * also waits for what no signal tells, and each wake-up of an idle run costs it CPU time.
+ */
+const SWEEP_MS = 10_000;
+const ENDING_SWEEP_MS = 1_000;
 
 const status = new Int32Array(1);
 const usage = new BigInt64Array(RUSAGE_WORDS);
+let isMoreToCollect = false;
 
 /** Makes this process the parent of its orphaned descendants, and sure to hear of its children. */
 export function becomeReaper(): void {
@@ -51,10 +56,27 @@ export function becomeReaper(): void {
   libc().prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
 }
 
-/** Calls back at SIGCHLD and once a second; keeps the process alive. */
-export function watchChildren(onChange: () => void): void {
-  process.on("SIGCHLD", onChange);
-  wakeEvery(SWEEP_MS, onChange);
+/**
+ * Calls back at SIGCHLD and so long after the last call: ENDING_SWEEP_MS while the run is ending
+ * (always, for who does not tell), SWEEP_MS before, at once where a collection has left some. Keeps
+ * the process alive.
+ */
+export function watchChildren(onChange: () => void, isEnding = (): boolean => true): void {
+  let sweep: Timer | undefined;
+  const arm = (): void => {
+    const pauseMs = isEnding() ? ENDING_SWEEP_MS : SWEEP_MS;
+    sweep?.cancel();
+    sweep = wakeAfter(isMoreToCollect ? 0 : pauseMs, look);
+  };
+  const look = (): void => {
+    try {
+      onChange();
+    } finally {
+      arm();
+    }
+  };
+  process.on("SIGCHLD", look);
+  arm();
 }
 
 /** Collects what there is to collect now, in the kernel's order. Never blocks. */
@@ -67,7 +89,20 @@ export function collectChildren(): ChildChange[] {
     if (pid <= 0) break;
     changes.push(readChange(pid, status[0] ?? 0));
   }
+  isMoreToCollect = changes.length === MOST_AT_ONCE;
   return changes;
+}
+
+/**
+ * One child alone, while nobody collects all of them: what else has ended waits for the one reaper.
+ * Never blocks.
+ *
+ * @returns "running": it has not changed. "gone": it is no child of ours (any more)
+ */
+export function collectChild(pid: number): ChildChange | "running" | "gone" {
+  const collected = libc().wait4(pid, status, WNOHANG, usage);
+  if (collected === 0) return "running";
+  return collected < 0 ? "gone" : readChange(collected, status[0] ?? 0);
 }
 
 /**

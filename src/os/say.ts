@@ -6,6 +6,8 @@
  */
 import { writeSync } from "node:fs";
 import { escapeUnprintable } from "../core/printable.ts";
+import { ownMask } from "./mask.ts";
+import { placeIn } from "./own-line.ts";
 import { POLLOUT, sys } from "./sys.ts";
 import { blockTerminalStop } from "./terminal-stop.ts";
 
@@ -13,6 +15,9 @@ const STDERR = 2;
 const STDOUT = 1;
 /** poll(2) promises room for this much in a pipe, no more. */
 const ROOM_BYTES = 4096;
+
+/** `watchdog: hint: watchdog lease list`, or at the end of a line: `…; hint: watchdog …`. */
+const HINT = /\bhint: watchdog /;
 
 let dropped = 0;
 
@@ -23,10 +28,11 @@ export function droppedLines(): number {
 
 /**
  * Writes `watchdog: <text>` lines; control characters of foreign words were escaped by whoever
- * rendered them.
+ * rendered them. A hint that is a command of ours gets the place that our own line has given.
  */
 export function say(line: string): void {
-  const bytes = Buffer.from(`${escapeUnprintable(line)}\n`).subarray(0, ROOM_BYTES);
+  const text = ownMask().text(HINT.test(line) ? placeIn(line) : line);
+  const bytes = Buffer.from(`${escapeUnprintable(text)}\n`).subarray(0, ROOM_BYTES);
   if (!hasRoom()) {
     dropped += 1;
     return;
@@ -60,19 +66,28 @@ function hasRoom(): boolean {
 
 /**
  * The answer of a command other than `run`, to standard output; all of it, waiting for the reader.
+ * @returns false where it could not be written (ENOSPC, EIO); a reader who has had enough is fine
  */
 export function writeAnswer(text: string): boolean {
-  const bytes = Buffer.from(text);
+  return writeAnswerBytes(Buffer.from(text)) !== "failed";
+}
+
+/** `reader-gone`: EPIPE, the reader has had enough. `failed`: ENOSPC, EIO, EBADF … */
+export type AnswerEnd = "written" | "reader-gone" | "failed";
+
+/** A part of an answer that is too long to be held, byte for byte; waits for the reader. */
+export function writeAnswerBytes(bytes: Uint8Array): AnswerEnd {
   let offset = 0;
   while (offset < bytes.length) {
     try {
       offset += writeSync(STDOUT, bytes, offset);
     } catch (error) {
-      if (!isAgain(error)) return codeOf(error) === "EPIPE"; // the reader has had enough
+      if (codeOf(error) === "EPIPE") return "reader-gone";
+      if (!isAgain(error)) return "failed";
       sys.poll([[STDOUT, POLLOUT]], -1, []);
     }
   }
-  return true;
+  return "written";
 }
 
 function isAgain(error: unknown): boolean {

@@ -13,7 +13,7 @@ import { ptr } from "bun:ffi";
 import { accessSync, constants as fsConstants, statSync } from "node:fs";
 import { SIGPIPE, SIGXFSZ } from "../core/signals.ts";
 import { type Inheritance, SIGSET_BYTES } from "./inheritance.ts";
-import { libc } from "./libc.ts";
+import { changeDirectoryLibc, libc } from "./libc.ts";
 import { EACCES, ENOENT, ENOEXEC, ENOTDIR, F_SETFD, FD_CLOEXEC } from "./sys.ts";
 
 /**
@@ -31,6 +31,8 @@ export interface SpawnRequest {
   readonly environment: readonly Uint8Array[];
   readonly group: "shared" | "own-group" | "own-session";
   readonly redirections: readonly Redirection[];
+  /** Its working directory, where the C library can set it; undefined: our own. */
+  readonly directory?: string | undefined;
 }
 
 export type SpawnResult =
@@ -126,6 +128,13 @@ class NativeRequest {
     for (const { target, source } of request.redirections) {
       libc().posix_spawn_file_actions_adddup2(this.#actions, source, target);
     }
+    if (request.directory !== undefined) this.#workIn(request.directory);
+  }
+
+  #workIn(directory: string): void {
+    const terminated = new TextEncoder().encode(`${directory}\0`);
+    this.#kept.push(terminated);
+    changeDirectoryLibc()?.posix_spawn_file_actions_addchdir_np(this.#actions, terminated);
   }
 
   get pid(): number {

@@ -10,7 +10,7 @@
  * running log alone.
  */
 import { closeSync, fstatSync } from "node:fs";
-import { makePrivateDirectory } from "../os/state-dir.ts";
+import { makeStateDirectory } from "../os/state-sharing.ts";
 import { EINTR, LOCK_EX, nameErrno, sys } from "../os/sys.ts";
 import type { LogLayout } from "./log-segments.ts";
 import {
@@ -97,7 +97,7 @@ export class BoundedLog {
     raise(injectedError("log.open", -1, 0));
     for (let attempt = 1; ; attempt += 1) {
       try {
-        makePrivateDirectory(this.#directory);
+        makeStateDirectory(this.#directory);
         const fd = createLogFile(this.path);
         sys.flock(fd, LOCK_EX);
         if (fstatSync(fd).nlink > 0) return fd;

@@ -4,20 +4,21 @@
  * the parts for one task.
  *
  * Always: the pipe's read end is ours from the start and closed when copying ends, whatever the
- * reason, so a command that goes on writing to nobody gets SIGPIPE. At most two messages, none per
- * chunk.
+ * reason, so a command that goes on writing to nobody gets SIGPIPE. A few messages, none per chunk.
  */
 import { ptr } from "bun:ffi";
 import { monotonicNow } from "../os/clock.ts";
-import { makePrivateDirectory } from "../os/state-dir.ts";
+import { makeStateDirectory } from "../os/state-sharing.ts";
 import { EPIPE, F_GETFL, F_SETFL, O_NONBLOCK, sys } from "../os/sys.ts";
 import { blockTerminalStop } from "../os/terminal-stop.ts";
 import { CHUNK_BYTES, ChunkRing } from "./chunk-ring.ts";
 import { Destination } from "./destination.ts";
 import { LogFeed } from "./log-feed.ts";
+import { MatchFeed } from "./match-feed.ts";
+import { MatchState } from "./match-state.ts";
 import { LogState, StreamState } from "./shared-state.ts";
 import { Spool } from "./spool.ts";
-import { copyStream } from "./stream-copy.ts";
+import { copyStream, type Feed } from "./stream-copy.ts";
 import type { CopyTask, WorkerMessage } from "./worker-messages.ts";
 
 declare const self: {
@@ -34,6 +35,10 @@ self.onmessage = (event) => {
 function perform(task: CopyTask): void {
   const state = new StreamState(task.state);
   const log = task.feed === undefined ? undefined : new LogState(task.feed.log);
+  const match =
+    task.match === undefined
+      ? undefined
+      : new MatchState(task.match.patternCount, task.match.state);
   const destination = new Destination(task.destinationFd, state);
   blockTerminalStop();
   // Only our end: a pipe's two ends are two open files, so the command's is as it was (pipe(7)).
@@ -46,22 +51,42 @@ function perform(task: CopyTask): void {
     watchedFd: destination.tellsReaderGone ? destination.fd : undefined,
     state,
     sink: spool ?? destination,
-    feed: openFeed(task, log, state),
+    feed: openFeed(task, { log, match }, state),
     buffer: ptr(buffer),
   });
   sys.close(task.pipeFd);
   state.errno = ended.errno;
   state.setEnd(ended.end);
   log?.signal();
+  match?.signal();
+  if (match !== undefined || spool !== undefined) self.postMessage("read");
   // The buffer's address was in use until here: it may not be collected before.
   buffer.fill(0, 0, 1);
   if (spool !== undefined) settleSpool(spool, state);
 }
 
-function openFeed(
+interface FeedStates {
+  readonly log: LogState | undefined;
+  readonly match: MatchState | undefined;
+}
+
+function openFeed(task: CopyTask, states: FeedStates, state: StreamState): Feed | undefined {
+  const onFirst = () => self.postMessage("started");
+  const log = openLogFeed(task, states.log, state, onFirst);
+  if (task.match === undefined || states.match === undefined) return log;
+  return new MatchFeed({
+    ring: new ChunkRing(task.match.ring),
+    state: states.match,
+    log,
+    onFirst,
+  });
+}
+
+function openLogFeed(
   task: CopyTask,
   log: LogState | undefined,
   state: StreamState,
+  onFirst: () => void,
 ): LogFeed | undefined {
   if (task.feed === undefined || log === undefined) return undefined;
   return new LogFeed({
@@ -69,7 +94,7 @@ function openFeed(
     log,
     state,
     now: monotonicNow,
-    onFirst: () => self.postMessage("started"),
+    onFirst,
   });
 }
 
@@ -95,7 +120,7 @@ function settleSpool(spool: Spool, state: StreamState): void {
 
 function makeSpoolDirectory(path: string): void {
   try {
-    makePrivateDirectory(path);
+    makeStateDirectory(path);
   } catch {
     // EACCES, ENOSPC, EROFS: opening the spool fails next, and the run goes on loud.
   }

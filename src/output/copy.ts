@@ -9,6 +9,7 @@
 import type { MonotonicAt } from "../core/time.ts";
 import { sys } from "../os/sys.ts";
 import { ChunkRing } from "./chunk-ring.ts";
+import { type MatchedPattern, Matching } from "./matching.ts";
 import type { Order, SourceEnd } from "./shared-state.ts";
 import { LogState, StreamState } from "./shared-state.ts";
 import type { CopyTask, LogTask, WorkerMessage } from "./worker-messages.ts";
@@ -34,6 +35,8 @@ export interface LogPlan {
 export interface CopyPlan {
   readonly streams: readonly CopyStream[];
   readonly log: LogPlan | undefined;
+  /** Expressions that are tried on each line; none: nobody looks. */
+  readonly patterns: readonly string[];
   /**
    * Present for a quiet run, which prints nothing before `finish`: where its nameless spool files
    * may lie (made 0700 if it is missing).
@@ -46,6 +49,7 @@ export interface CopyPlan {
 export interface WorkerUrls {
   readonly copy: string | URL;
   readonly log: string | URL;
+  readonly match: string | URL;
 }
 
 export interface StreamCounters {
@@ -90,9 +94,23 @@ export interface Copy {
    * is finished and then `ended` resolves. "everything": not for the log's disk either.
    */
   abandon(what: "readers" | "everything"): void;
+  /**
+   * What was found in the output, when all of it was looked at (or abandoned); never rejects. Of a
+   * quiet run before `finish`, too.
+   */
+  readonly matched: Promise<MatchReport>;
   /** When everything is delivered (or abandoned) and the log is one file. Never rejects. */
   readonly ended: Promise<OutputCounters>;
 }
+
+export interface MatchReport {
+  /** False: a stream was not read to its end, and "not found" says nothing. */
+  readonly isComplete: boolean;
+  readonly patterns: readonly MatchedPattern[];
+}
+
+/** Ends of a stream up to which everything was seen that the command could write. */
+const SEEN_TO_THE_END: readonly SourceEnd[] = ["eof", "drained", "reader-gone"];
 
 const WAKE_UP = new Uint8Array(new BigUint64Array([1n]).buffer);
 
@@ -112,6 +130,7 @@ export function startCopy(plan: CopyPlan): Copy {
     state: new StreamState(),
     ring: log === undefined ? undefined : new ChunkRing(),
   }));
+  const matching = makeMatching(plan, streams);
   const counters = () => countOutput(plan, streams, log);
   const wake = (order: Order) => {
     for (const stream of streams) stream.state.setOrder(order);
@@ -120,11 +139,21 @@ export function startCopy(plan: CopyPlan): Copy {
   const readers = Promise.withResolvers<void>();
   const everything = Promise.withResolvers<void>();
   let logged: Promise<boolean> | undefined;
-  const copies = streams.map((stream) =>
-    startWorker(plan.workerUrls.copy, copyTask(plan, stream, { log, wakeFd: eventFd }), () => {
+  const reads = streams.map(() => Promise.withResolvers<void>());
+  const copies = streams.map((stream, index) => {
+    const task = copyTask(plan, stream, { log, matching, wakeFd: eventFd });
+    const worker = startWorker(plan.workerUrls.copy, task, (message) => {
+      if (message === "read") return reads[index]?.resolve();
       logged ??= startLog(plan, streams, log);
-    }).then((isClean) => endStream(stream, isClean, log)),
-  );
+      matching?.start();
+    });
+    return worker.then((isClean) => {
+      endStream(stream, isClean);
+      log?.signal();
+      matching?.signal();
+      return reads[index]?.resolve();
+    });
+  });
   // Closed only when no Worker waits on it any more; a late order has nobody to wake then.
   const copied = Promise.all(copies).then(() => {
     wakeFd = undefined;
@@ -132,9 +161,12 @@ export function startCopy(plan: CopyPlan): Copy {
   });
   const finished = Promise.race([copied, readers.promise]).then(() => logged);
   const ended = Promise.race([finished, everything.promise]).then(() => counters());
+  const read = Promise.all(reads.map(({ promise }) => promise));
+  const looked = Promise.race([read, readers.promise]).then(() => matching?.ended());
   return {
     counters,
     ended,
+    matched: looked.then(() => reportMatches(streams, matching)),
     drain: () => wake("drain"),
     finish: (how) => wake(how),
     abandon(what) {
@@ -142,16 +174,33 @@ export function startCopy(plan: CopyPlan): Copy {
       // A Worker's "started" may still be on its way to us.
       if (counters().readBytes > 0) logged ??= startLog(plan, streams, log);
       log?.signal();
+      matching?.abandon("nobody waited for the output any more");
       readers.resolve();
       if (what === "everything") everything.resolve();
     },
   };
 }
 
+function makeMatching(plan: CopyPlan, streams: readonly RunningStream[]): Matching | undefined {
+  if (plan.patterns.length === 0) return undefined;
+  const states = streams.map(({ state }) => state);
+  return new Matching(plan.workerUrls.match, plan.patterns, states);
+}
+
+function reportMatches(
+  streams: readonly RunningStream[],
+  matching: Matching | undefined,
+): MatchReport {
+  return {
+    isComplete: streams.every(({ state }) => SEEN_TO_THE_END.includes(state.end)),
+    patterns: matching?.report() ?? [],
+  };
+}
+
 function copyTask(
   plan: CopyPlan,
   stream: RunningStream,
-  shared: { log: LogState | undefined; wakeFd: number },
+  shared: { log: LogState | undefined; matching: Matching | undefined; wakeFd: number },
 ): CopyTask {
   const feed =
     shared.log === undefined || stream.ring === undefined
@@ -164,17 +213,16 @@ function copyTask(
     wakeFd: shared.wakeFd,
     state: stream.state.memory,
     feed,
+    match: shared.matching?.taskOf(stream.state),
     spoolDirectory: plan.spoolDirectory,
   };
 }
 
 /** A Worker that died has left its pipe open: the command would wait for ever on a full one. */
-function endStream(stream: RunningStream, isClean: boolean, log: LogState | undefined): void {
-  if (!isClean && stream.state.end === "open") {
-    sys.close(stream.plan.pipeFd);
-    stream.state.setEnd("worker-failed");
-  }
-  log?.signal();
+function endStream(stream: RunningStream, isClean: boolean): void {
+  if (isClean || stream.state.end !== "open") return;
+  sys.close(stream.plan.pipeFd);
+  stream.state.setEnd("worker-failed");
 }
 
 /** A thread and its memory (2 MB and more) only for a run that has something to keep. */
@@ -194,13 +242,13 @@ function startLog(
 function startWorker(
   url: string | URL,
   task: CopyTask | LogTask,
-  onStarted?: () => void,
+  onNews?: (message: Exclude<WorkerMessage, "ended">) => void,
 ): Promise<boolean> {
   return new Promise((resolve) => {
     const worker = makeWorker(url);
     if (worker === undefined) return resolve(false);
     worker.addEventListener("message", (event: MessageEvent<WorkerMessage>) => {
-      if (event.data === "started") return onStarted?.();
+      if (event.data !== "ended") return onNews?.(event.data);
       worker.unref();
       resolve(true);
     });

@@ -60,6 +60,15 @@ export class LogFeed {
     this.#isFirst = false;
   }
 
+  /** A chunk that was read to another place: copied, or counted as dropped. */
+  publishCopy(chunk: Uint8Array): void {
+    let offset = this.#ring.claim();
+    if (offset < 0) offset = this.#waitForRoom();
+    this.#hasClaim = offset >= 0;
+    if (this.#hasClaim) this.#ring.bytes.set(chunk, offset);
+    this.publish(chunk.length);
+  }
+
   #waitForRoom(): number {
     const startedAt = this.#now();
     this.#budgetMs = Math.min(WAIT_BUDGET_MS, this.#budgetMs + (startedAt - this.#countedAt));

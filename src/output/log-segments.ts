@@ -12,13 +12,14 @@
  * a log that is longer than its head has been joined, and only left-over segments remain to be
  * removed. The caller holds the log's flock.
  */
-import { closeSync, constants, fchmodSync, fstatSync, openSync, readdirSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readdirSync } from "node:fs";
 import { readSync, renameSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { createStateFile } from "../os/state-sharing.ts";
 import { LOCK_EX, LOCK_NB, sys } from "../os/sys.ts";
 import { errnoOf, injectedError } from "./memory-io.ts";
 
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
+const { O_NOFOLLOW, O_RDONLY } = constants;
 const O_CLOEXEC = 0o2000000;
 const COPY_BYTES = 65_536;
 
@@ -131,11 +132,9 @@ function removeSegments(path: string, segments: readonly Segment[]): void {
   for (const segment of segments) unlinkSync(`${dirname(path)}/${segment.name}`);
 }
 
-/** A new file, ours alone whatever the umask; never through a link, never one that exists. */
+/** A new file with the mode of its place whatever the umask; through no link, never one there. */
 export function createLogFile(path: string): number {
-  const fd = openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0o600);
-  fchmodSync(fd, 0o600);
-  return fd;
+  return createStateFile(path);
 }
 
 function appendFile(target: number, path: string): void {

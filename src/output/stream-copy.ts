@@ -1,6 +1,6 @@
 /**
- * The loop of one stream: read what the command wrote, show it to the log, deliver it. Knows
- * nothing of Workers, of where the bytes go, or of why main wants it to stop.
+ * The loop of one stream: read what the command wrote, show it to log and patterns, deliver it.
+ * Knows nothing of Workers, of where the bytes go, or of why main wants it to stop.
  *
  * Always: bytes are delivered in order, all of them or the stream says why not; the log is shown a
  * chunk before its delivery, so that it has also what a stalled reader never took. Blocks in
@@ -13,7 +13,6 @@ import { monotonicNow } from "../os/clock.ts";
 import { EAGAIN, EINTR, POLLERR, POLLIN, sys } from "../os/sys.ts";
 import { CHUNK_BYTES } from "./chunk-ring.ts";
 import type { Sink } from "./destination.ts";
-import type { LogFeed } from "./log-feed.ts";
 import { injectedError, readInto } from "./memory-io.ts";
 import type { SourceEnd, StreamState } from "./shared-state.ts";
 import { WaitSet } from "./wait-set.ts";
@@ -24,6 +23,13 @@ const PIPE = 0;
 const READER = 2;
 const ERRORS_ONLY = 0;
 
+/** Who is shown each chunk before it is delivered: the log, the patterns. */
+export interface Feed {
+  /** Where the next chunk is to be read to, or `elsewhere`. */
+  claim(elsewhere: number): number;
+  publish(length: number): void;
+}
+
 export interface StreamParts {
   readonly pipeFd: number;
   readonly wakeFd: number;
@@ -31,7 +37,7 @@ export interface StreamParts {
   readonly watchedFd: number | undefined;
   readonly state: StreamState;
   readonly sink: Sink;
-  readonly feed: LogFeed | undefined;
+  readonly feed: Feed | undefined;
   /** The address of CHUNK_BYTES of the caller's memory, for chunks that the log does without. */
   readonly buffer: number;
 }

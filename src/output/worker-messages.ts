@@ -14,6 +14,14 @@ export interface CopyTask {
   readonly state: SharedArrayBuffer;
   /** Present where output is logged. */
   readonly feed: { readonly ring: SharedArrayBuffer; readonly log: SharedArrayBuffer } | undefined;
+  /** Present where patterns are tried on the output. */
+  readonly match:
+    | {
+        readonly ring: SharedArrayBuffer;
+        readonly state: SharedArrayBuffer;
+        readonly patternCount: number;
+      }
+    | undefined;
   /** Present for a quiet run: where its spool may lie. */
   readonly spoolDirectory: string | undefined;
 }
@@ -33,8 +41,25 @@ export interface LogTask {
   readonly logsRoot: string;
 }
 
+export interface MatchTask {
+  readonly kind: "match";
+  readonly state: SharedArrayBuffer;
+  readonly patterns: readonly string[];
+  readonly sources: readonly {
+    readonly state: SharedArrayBuffer;
+    readonly ring: SharedArrayBuffer;
+    readonly window: SharedArrayBuffer;
+  }[];
+}
+
+/** A pattern was found; "ended" is the last message. */
+export type MatchMessage =
+  | { readonly kind: "found"; readonly pattern: number; readonly line: string }
+  | { readonly kind: "ended" };
+
 /**
- * "started": the first byte is in the ring, a log is needed now. "ended": the last message; the
- * Worker has nothing more to do and holds no descriptor any more.
+ * "started": the first byte is in a ring, its reader is needed now. "read": nothing comes any more
+ * (told where somebody waits for that alone). "ended": the last message; the Worker has nothing
+ * more to do and holds no descriptor any more.
  */
-export type WorkerMessage = "started" | "ended";
+export type WorkerMessage = "started" | "read" | "ended";

@@ -9,16 +9,19 @@
  */
 import type { WatchdogError } from "../core/errors.ts";
 import { decideOutcome, type Leaving, outcomeOfRefusal } from "../core/outcome.ts";
+import type { RunRecord } from "../core/run-record.ts";
 import type { CommandEnd, LimitName, StopRequest } from "../core/run-state.ts";
 import { DEFAULT_KILL_AFTER_MS } from "../core/run-options.ts";
 import { numberOfSignal, SIGKILL, SIGTERM } from "../core/signals.ts";
 import { type DegradedChild, spawnDegraded } from "../os/degraded-spawn.ts";
+import { wallNow } from "../os/clock.ts";
 import { say } from "../os/say.ts";
 import { type Timer, wakeAfter } from "../os/timers.ts";
-import { type Course, makeCommandEnvironment } from "./course.ts";
-import { setDeadlines, watchDeadlines } from "./limits.ts";
+import { type Course, JOURNAL_LIMIT_MS, makeCommandEnvironment } from "./course.ts";
+import { type Deadlines, setDeadlines, watchDeadlines } from "./limits.ts";
 import { messages } from "./messages.ts";
 import { recordOfEnded, recordOfRunning, unstarted, writeRecord } from "./record.ts";
+import { declareSchedule } from "./schedule.ts";
 import { SignalInbox } from "./signal-inbox.ts";
 
 interface DegradedState {
@@ -32,11 +35,13 @@ export async function runDegraded(course: Course, trouble: WatchdogError): Promi
   say(messages.degraded(trouble.message));
   const inbox = new SignalInbox(course.request.inherited.ignoredSignals);
   writeRecord(course, recordOfRunning(course, undefined));
+  const ours = process.umask(course.umask);
   const child = spawnDegraded(course.request.argv, variablesOf(course));
+  process.umask(ours);
   if (child.kind === "refused") return leaveUnstarted(course, child.because, child.message);
   const state: DegradedState = { limit: undefined, stop: undefined, grace: undefined };
   inbox.open((signal) => forward(course, child, state, signal));
-  const limits = watchDeadlines(setDeadlines(course.options), (limit) => {
+  const limits = watchDeadlines(deadlinesOf(course), (limit) => {
     state.limit ??= limit;
     ask(course, child, state, course.options.signal);
   });
@@ -44,6 +49,10 @@ export async function runDegraded(course: Course, trouble: WatchdogError): Promi
   limits.cancel();
   state.grace?.cancel();
   return conclude(course, child.pid, state, end);
+}
+
+function deadlinesOf({ options, identity }: Course): Deadlines {
+  return setDeadlines(options, identity.askedWallAt);
 }
 
 /** The same environment as in a full run, as far as text can hold it. */
@@ -63,7 +72,7 @@ function forward(course: Course, child: DegradedChild, state: DegradedState, sig
   if (isSecond) return child.signalAll(SIGKILL);
   if (signal !== SIGTERM) return child.signal(signal);
   child.signalAll(signal);
-  if (course.options.killAfterMs !== undefined) startGrace(course, child, state);
+  if (course.options.isKillAfterOnLine) startGrace(course, child, state);
 }
 
 function ask(course: Course, child: DegradedChild, state: DegradedState, signal: number): void {
@@ -88,7 +97,7 @@ function leaveUnstarted(
 ): Leaving {
   const outcome = outcomeOfRefusal(because);
   say(`watchdog: error: ${message}`);
-  writeRecord(course, recordOfEnded(course, undefined, unstarted(outcome)));
+  writeEnd(course, recordOfEnded(course, undefined, unstarted(outcome)));
   return outcome.leaving;
 }
 
@@ -98,13 +107,27 @@ function conclude(course: Course, pid: number, state: DegradedState, end: Comman
     ...state,
     end,
     seen: [],
+    hasLostLease: false,
+    dependency: undefined,
+    itemsFailure: undefined,
+    finalItemsFailure: undefined,
     successExitCodes,
     hasLostOutput: false,
+    failedChecks: [],
   });
   if (state.limit !== undefined) say(messages.limitReached(outcome, course.options));
-  writeRecord(
-    course,
-    recordOfEnded(course, pid, { ...unstarted(outcome), end, endedLeftovers: true }),
-  );
+  const facts = { ...unstarted(outcome), end, endedLeftovers: true };
+  writeEnd(course, recordOfEnded(course, pid, facts));
   return outcome.leaving;
+}
+
+/** The journal needs no FFI. */
+function writeEnd(course: Course, record: RunRecord): void {
+  writeRecord(course, record);
+  const { runPath, journal } = course;
+  const schedule = declareSchedule(course.options);
+  const told = { ...course.telling.fieldOfEnd(record), schedule };
+  const entry = { at: wallNow(), run: record, runPath, leases: [], isReleased: true, ...told };
+  journal?.put({ kind: "run-ended", ...entry });
+  journal?.close(JOURNAL_LIMIT_MS);
 }

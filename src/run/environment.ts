@@ -2,6 +2,10 @@
  * The environment of the command: the caller's bytes, untouched and in order, less what stands for
  * options of watchdog's or names another pid, plus the variables of the run.
  */
+import { keyOf, splitRunPath, valueOf } from "../core/environment-entries.ts";
+import { joinNames, PAUSES_ON, splitNames } from "../core/environment-names.ts";
+import type { GrantedLease } from "../core/journal-entry.ts";
+import { encodeKeys } from "../core/lease-key.ts";
 import { isFaultVariable } from "../os/faults.ts";
 import type { WallAt } from "../core/time.ts";
 
@@ -11,6 +15,14 @@ export interface RunVariables {
   readonly stateDirectory: string;
   /** The wall time at which `--timeout` ends the run, as first estimated. */
   readonly deadlineAt: WallAt | undefined;
+  /** Circuits for which this run stands still while they are open. */
+  readonly pausesOn: readonly string[];
+  /** The file to report progress to; undefined: there is none. */
+  readonly progressPath: string | undefined;
+  /** The number of the attempt that the caller gave is for the command, too. */
+  readonly keepsAttempt: boolean;
+  /** Empty with `--no-lease`: then neither variable is set. */
+  readonly leases: readonly GrantedLease[];
 }
 
 /**
@@ -18,16 +30,11 @@ export interface RunVariables {
  * (sd_listen_fds(3)).
  */
 const NAMES_ANOTHER_PID = ["LISTEN_PID", "LISTEN_FDS"];
-/** Of the run around this one, where they mean something else; this version sets none of them. */
-const OF_ANOTHER_RUN = [
-  "WATCHDOG_LEASE",
-  "WATCHDOG_GENERATION",
-  "WATCHDOG_PROGRESS",
-  "WATCHDOG_ATTEMPT",
-];
+/** Of the run around this one, where they mean something else. */
+const OF_ANOTHER_RUN = ["WATCHDOG_LEASE", "WATCHDOG_GENERATION", "WATCHDOG_PROGRESS"];
+const ATTEMPT = "WATCHDOG_ATTEMPT";
 /** Ids of one run path; a deeper nesting drops the outermost. */
 export const LONGEST_RUN_PATH = 64;
-const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** @param isOption  whether a variable stands for an option: a nested watchdog starts fresh */
 export function makeEnvironment(
@@ -37,6 +44,7 @@ export function makeEnvironment(
 ): Uint8Array[] {
   const own = listVariables(inherited, variables);
   const removed = new Set([...NAMES_ANOTHER_PID, ...OF_ANOTHER_RUN, ...own.keys()]);
+  if (!variables.keepsAttempt) removed.add(ATTEMPT);
   const kept = inherited.filter((entry) => {
     const key = keyOf(entry);
     return !removed.has(key) && !isOption(key) && !isFaultVariable(key);
@@ -55,10 +63,19 @@ function listVariables(
     ["WATCHDOG_JOB", variables.jobName],
     ["WATCHDOG_STATE_DIR", variables.stateDirectory],
   ]);
+  if (variables.progressPath !== undefined) own.set("WATCHDOG_PROGRESS", variables.progressPath);
+  if (variables.leases.length > 0) {
+    own.set("WATCHDOG_LEASE", encodeKeys(variables.leases));
+    own.set("WATCHDOG_GENERATION", variables.leases.map((one) => one.generation).join(" "));
+  }
+  // What a run around this one stands still for stops this one too.
+  const around = splitNames(valueOf(inherited, PAUSES_ON));
+  const pausesOn = [...new Set([...around, ...variables.pausesOn])];
+  if (pausesOn.length > 0) own.set(PAUSES_ON, joinNames(pausesOn));
   if (variables.deadlineAt !== undefined) {
-    const around = Number(valueOf(inherited, "WATCHDOG_DEADLINE") ?? Number.NaN);
+    const outer = Number(valueOf(inherited, "WATCHDOG_DEADLINE") ?? Number.NaN);
     const ours = Math.ceil(variables.deadlineAt / 1000);
-    own.set("WATCHDOG_DEADLINE", String(around > 0 && around < ours ? around : ours));
+    own.set("WATCHDOG_DEADLINE", String(outer > 0 && outer < ours ? outer : ours));
   }
   return own;
 }
@@ -66,25 +83,4 @@ function listVariables(
 /** The path of the runs around this one, as far as it is one, and our own id. */
 export function extendRunPath(around: string | undefined, runId: string): string {
   return [...splitRunPath(around), runId].slice(-LONGEST_RUN_PATH).join("/");
-}
-
-/** The ids of the runs around us; what is no run id is nobody's. */
-export function splitRunPath(path: string | undefined): string[] {
-  return (path ?? "").split("/").filter((id) => RUN_ID.test(id));
-}
-
-/** The value of the first entry with this key, as getenv(3) would find it. */
-export function valueOf(entries: readonly Uint8Array[], key: string): string | undefined {
-  const entry = entries.find((one) => keyOf(one) === key);
-  return entry === undefined
-    ? undefined
-    : Buffer.from(entry)
-        .toString("utf8")
-        .slice(key.length + 1);
-}
-
-/** Only keys of plain ASCII are compared, so decoding as latin1 is exact. */
-function keyOf(entry: Uint8Array): string {
-  const end = entry.indexOf(0x3d);
-  return Buffer.from(end === -1 ? entry : entry.subarray(0, end)).toString("latin1");
 }

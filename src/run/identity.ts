@@ -12,6 +12,8 @@ export interface RunIdentity {
   readonly cwd: string | undefined;
   readonly startedAt: MonotonicAt;
   readonly startedWallAt: WallAt;
+  /** When watchdog was started: before any wait for a lease. */
+  readonly askedWallAt: WallAt;
   readonly suspendedAtStartMs: number;
 }
 
@@ -19,18 +21,30 @@ export function makeIdentity(name: string | undefined, argv: readonly Uint8Array
   const cwd = readWorkingDirectory();
   return {
     runId: Bun.randomUUIDv7(),
-    jobName: name ?? deriveName(argv, cwd),
+    jobName: name ?? deriveName(argv),
     cwd,
+    startedAt: monotonicNow(),
+    startedWallAt: wallNow(),
+    askedWallAt: wallNow(),
+    suspendedAtStartMs: suspendedMs(),
+  };
+}
+
+/** The same run, beginning now: what it had to wait for is not of its duration. */
+export function beginNow(identity: RunIdentity): RunIdentity {
+  return {
+    ...identity,
     startedAt: monotonicNow(),
     startedWallAt: wallNow(),
     suspendedAtStartMs: suspendedMs(),
   };
 }
 
-function deriveName(argv: readonly Uint8Array[], cwd: string | undefined): string {
+/** What a run of this command in the working directory is called where it is given no name. */
+export function deriveName(argv: readonly Uint8Array[]): string {
   const hash = new Bun.CryptoHasher("sha256");
   for (const word of argv) hash.update(word).update("\0");
-  hash.update(cwd ?? "");
+  hash.update(readWorkingDirectory() ?? "");
   return deriveJobName(Buffer.from(argv[0] ?? "").toString("utf8"), hash.digest("hex"));
 }
 

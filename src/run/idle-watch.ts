@@ -1,10 +1,9 @@
 /**
- * Watches a tree for idleness: takes samples of its CPU time and I/O, and asks the pure decision.
- * Reads only; signals nobody.
+ * Watches a tree for idleness: takes samples of its CPU time and I/O (tree-use.ts), and asks the
+ * pure decision. Reads only; signals nobody.
  *
- * CPU of processes that ended is counted where the kernel adds it to the parent that waited, or
- * where we collected them; a process whose parent ignores SIGCHLD takes its last sample's worth
- * with it, so a sum that falls counts as 0.
+ * Clock: that of the run's pauses (pause-clock.ts); while it stands still no sample is taken, so
+ * that a tree which was made to stand still is not found idle for it.
  */
 import {
   type ActivitySample,
@@ -12,16 +11,13 @@ import {
   dropOldSamples,
   type IdlePolicy,
 } from "../core/idleness.ts";
-import type { ProcessRow } from "../core/tree-members.ts";
 import type { MonotonicAt } from "../core/time.ts";
-import { monotonicNow } from "../os/clock.ts";
-import { readIoBytes, readStat, TICK_MS } from "../os/proc.ts";
 import { type Timer, wakeEvery } from "../os/timers.ts";
+import { neverPaused, type PauseClock } from "./pause-clock.ts";
+import { measureTree, type RawUse, usedBetween, type UsedTree } from "./tree-use.ts";
 
-export interface IdleSubject {
-  members(): readonly ProcessRow[];
-  /** CPU of children that were collected so far. */
-  collectedCpuMs(): number;
+export interface IdleSubject extends UsedTree {
+  /** On CLOCK_MONOTONIC. */
   lastOutputAt(): MonotonicAt | undefined;
 }
 
@@ -29,8 +25,13 @@ const SAMPLES_IN_SPAN = 20;
 const SHORTEST_PERIOD_MS = 50;
 const LONGEST_PERIOD_MS = 30_000;
 
-export function watchIdleness(subject: IdleSubject, policy: IdlePolicy, onIdle: () => void): Timer {
-  const watch = new IdleWatch(subject, policy, onIdle);
+export function watchIdleness(
+  subject: IdleSubject,
+  policy: IdlePolicy,
+  onIdle: () => void,
+  clock: PauseClock = neverPaused(),
+): Timer {
+  const watch = new IdleWatch(subject, policy, { onIdle, clock });
   const period = policy.spanMs / SAMPLES_IN_SPAN;
   const timer = wakeEvery(Math.min(Math.max(period, SHORTEST_PERIOD_MS), LONGEST_PERIOD_MS), () =>
     watch.look(),
@@ -43,41 +44,37 @@ class IdleWatch {
   readonly #subject: IdleSubject;
   readonly #policy: IdlePolicy;
   readonly #onIdle: () => void;
+  readonly #clock: PauseClock;
   #samples: readonly ActivitySample[] = [];
-  #raw = { cpuMs: 0, ioBytes: 0 };
+  #raw: RawUse;
 
-  constructor(subject: IdleSubject, policy: IdlePolicy, onIdle: () => void) {
+  constructor(
+    subject: IdleSubject,
+    policy: IdlePolicy,
+    { onIdle, clock }: { readonly onIdle: () => void; readonly clock: PauseClock },
+  ) {
     this.#subject = subject;
     this.#policy = policy;
     this.#onIdle = onIdle;
-    this.#raw = this.#measure();
+    this.#clock = clock;
+    this.#raw = measureTree(this.#subject);
   }
 
   look(): void {
-    const raw = this.#measure();
+    if (this.#clock.standsStill) return;
+    const raw = measureTree(this.#subject);
     const before = this.#samples.at(-1) ?? { cpuMs: 0, ioBytes: 0 };
+    const used = usedBetween(this.#raw, raw);
     const sample: ActivitySample = {
-      at: monotonicNow(),
-      cpuMs: before.cpuMs + Math.max(0, raw.cpuMs - this.#raw.cpuMs),
-      ioBytes: before.ioBytes + Math.max(0, raw.ioBytes - this.#raw.ioBytes),
+      at: this.#clock.now(),
+      cpuMs: before.cpuMs + used.cpuMs,
+      ioBytes: before.ioBytes + used.ioBytes,
     };
     this.#raw = raw;
     this.#samples = dropOldSamples([...this.#samples, sample], this.#policy.spanMs);
-    const idleness = decideIdleness(this.#samples, this.#subject.lastOutputAt(), this.#policy);
+    const outputAt = this.#subject.lastOutputAt();
+    const translatedAt = outputAt === undefined ? undefined : this.#clock.at(outputAt);
+    const idleness = decideIdleness(this.#samples, translatedAt, this.#policy);
     if (idleness.kind === "idle") this.#onIdle();
-  }
-
-  #measure(): { cpuMs: number; ioBytes: number } {
-    let cpuMs = this.#subject.collectedCpuMs();
-    let ioBytes = 0;
-    for (const row of this.#subject.members()) {
-      const stat = readStat(row.pid);
-      // A nested watchdog's own beats are no work; what its children used and it collected is.
-      const own = row.isWatchdog ? 0 : (stat?.ownTicks ?? 0);
-      cpuMs += (own + (stat?.waitedTicks ?? 0)) * TICK_MS;
-      // EACCES: a process of other rights; its CPU time still shows whether it works.
-      ioBytes += row.isWatchdog ? 0 : (readIoBytes(row.pid) ?? 0);
-    }
-    return { cpuMs, ioBytes };
   }
 }

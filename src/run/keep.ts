@@ -5,16 +5,19 @@
  * survivor.
  *
  * Its output goes to `--output FILE`; without that, a descriptor that is a pipe or a terminal
- * becomes `/dev/null`, because its other end goes away with the run; a file stays as it is.
+ * becomes `/dev/null`, because its other end goes away with the run; a file stays as it is. The
+ * fence of an operation that it is started in is not passed on.
  */
 import { constants, fstatSync, openSync } from "node:fs";
+import { splitRunPath, valueOf } from "../core/environment-entries.ts";
 import { WatchdogError } from "../core/errors.ts";
+import { closeFences } from "../lease/fence-descriptors.ts";
 import type { Inheritance } from "../os/inheritance.ts";
 import { readStat } from "../os/proc.ts";
 import { type Redirection, spawnProcess } from "../os/spawn.ts";
 import { openStateDirectory, resolveStateDirectory } from "../os/state-dir.ts";
+import { takeUmaskOf } from "../os/state-sharing.ts";
 import { F_SETFL, nameErrno, sys } from "../os/sys.ts";
-import { splitRunPath, valueOf } from "./environment.ts";
 import { KEPT_VARIABLE, registerKept } from "./kept-registry.ts";
 
 export interface KeepRequest {
@@ -45,7 +48,8 @@ const TIES = [
  *   told
  */
 export function keepCommand(request: KeepRequest): void {
-  const { inherited } = request;
+  const descriptors = closeFences(request.inherited.descriptors);
+  const inherited = { ...request.inherited, descriptors };
   const runIds = splitRunPath(valueOf(inherited.environment, "WATCHDOG_RUN_PATH"));
   const asked = request.stateDir ?? valueOf(inherited.environment, "WATCHDOG_STATE_DIR");
   const stateDirectory = resolveStateDirectory(asked);
@@ -73,7 +77,12 @@ function register(
   if (runIds.length === 0) return; // outside any run there is nobody to tell
   try {
     openStateDirectory(stateDirectory);
-    for (const runId of runIds) registerKept(stateDirectory, runId, entry);
+    const giveBack = takeUmaskOf(stateDirectory);
+    try {
+      for (const runId of runIds) registerKept(stateDirectory, runId, entry);
+    } finally {
+      giveBack();
+    }
   } catch (cause) {
     if (cause instanceof WatchdogError) throw cause;
     const text = cause instanceof Error ? cause.message : String(cause);

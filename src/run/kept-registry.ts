@@ -8,13 +8,13 @@
  * crash: the files remain, name dead processes, and are harmless.
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import type { KeptProcesses } from "../core/survivors-view.ts";
 import { identify, type ProcessRow } from "../core/tree-members.ts";
 import { replaceFile } from "../os/files.ts";
 import { readEnvironment } from "../os/proc.ts";
-import { makePrivateDirectory } from "../os/state-dir.ts";
+import { fileModeAt, makeStateDirectory } from "../os/state-sharing.ts";
 
 export const KEPT_VARIABLE = "WATCHDOG_KEPT";
-const PRIVATE_FILE = 0o600;
 /** More registrations of one run than this are not read. */
 const MOST_KEPT = 1000;
 
@@ -33,8 +33,9 @@ function directoryOf(stateDirectory: string, runId: string): string {
  */
 export function registerKept(stateDirectory: string, runId: string, entry: KeptEntry): void {
   const directory = directoryOf(stateDirectory, runId);
-  makePrivateDirectory(directory);
-  replaceFile(`${directory}/${entry.token}`, entry.identity, PRIVATE_FILE);
+  makeStateDirectory(directory);
+  const path = `${directory}/${entry.token}`;
+  replaceFile(path, entry.identity, fileModeAt(path));
 }
 
 export function readKept(stateDirectory: string, runId: string): KeptEntry[] {
@@ -49,6 +50,15 @@ export function readKept(stateDirectory: string, runId: string): KeptEntry[] {
     .filter((name) => /^[0-9a-f]{32}$/.test(name))
     .slice(0, MOST_KEPT)
     .map((token) => ({ token, identity: readIdentity(`${directory}/${token}`) }));
+}
+
+/** What was registered within a run, in the words of the decision about survivors. */
+export function keptProcesses(stateDirectory: string, runId: string): KeptProcesses {
+  const entries = readKept(stateDirectory, runId);
+  return {
+    identities: new Set(entries.map((entry) => entry.identity).filter((one) => one !== "")),
+    tokens: new Set(entries.map((entry) => entry.token)),
+  };
 }
 
 function readIdentity(path: string): string {

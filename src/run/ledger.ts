@@ -2,7 +2,15 @@
  * The ledger of one run: everything that the record will tell, noted when it happens. Signals
  * nobody, decides nothing.
  */
-import type { Leftover, NamedProcess, SentSignal } from "../core/run-record.ts";
+import type {
+  HolderSummary,
+  Leftover,
+  NamedProcess,
+  RecordedDependency,
+  RecordedItems,
+  RecordedLease,
+  SentSignal,
+} from "../core/run-record.ts";
 import type { SignalReason } from "../core/run-state.ts";
 import { nameSignal, SIGKILL } from "../core/signals.ts";
 import { type MonotonicAt, spanMs } from "../core/time.ts";
@@ -17,17 +25,28 @@ import { messages } from "./messages.ts";
 const MOST_NOTED = 200;
 
 export class RunLedger {
-  readonly #startedAt: MonotonicAt;
+  #startedAt: MonotonicAt;
   readonly #signals: SentSignal[] = [];
   readonly #unsignalable = new Map<number, NamedProcess>();
   readonly #endedBy = new Map<number, number>();
   readonly #degraded: string[] = [];
   readonly #told = new Set<string>();
+  #leases: readonly RecordedLease[] = [];
+  #heldBy: HolderSummary | null = null;
+  #hasGuard = false;
+  #readDependencies: () => readonly RecordedDependency[] = () => [];
+  #readPausedMs: () => number = () => 0;
+  #readItems: () => RecordedItems | null = () => null;
+  readonly #held: string[] = [];
   #leftovers: NamedProcess[] = [];
   /** More than are named, where there are very many. */
   #unnamedLeftovers = 0;
 
   constructor(startedAt: MonotonicAt) {
+    this.#startedAt = startedAt;
+  }
+
+  restart(startedAt: MonotonicAt): void {
     this.#startedAt = startedAt;
   }
 
@@ -77,8 +96,72 @@ export class RunLedger {
     say(line);
   }
 
+  /** Two keys of one dead run name the same survivors. */
+  tellSurvivors(ended: readonly NamedProcess[]): void {
+    if (ended.length > 0) this.tellOnce(messages.survivorsEnded(ended));
+  }
+
   noteDegraded(word: string): void {
-    this.#degraded.push(word);
+    if (!this.#degraded.includes(word)) this.#degraded.push(word);
+  }
+
+  /** Where they stand is asked when the record is made. */
+  noteDependencies(read: () => readonly RecordedDependency[]): void {
+    this.#readDependencies = read;
+  }
+
+  notePauses(readPausedMs: () => number): void {
+    this.#readPausedMs = readPausedMs;
+  }
+
+  /** What the job has reported is asked when the record is made. */
+  noteItems(read: () => RecordedItems | null): void {
+    this.#readItems = read;
+  }
+
+  get items(): RecordedItems | null {
+    return this.#readItems();
+  }
+
+  /** Told at the end, if the run has not gone well: the lines of `--quiet`. */
+  holdLine(line: string): void {
+    if (this.#held.length < MOST_NOTED) this.#held.push(line);
+  }
+
+  get heldLines(): readonly string[] {
+    return this.#held;
+  }
+
+  get dependencies(): readonly RecordedDependency[] {
+    return this.#readDependencies();
+  }
+
+  get pausedMs(): number {
+    return Math.round(this.#readPausedMs());
+  }
+
+  noteLeases(leases: readonly RecordedLease[]): void {
+    this.#leases = leases;
+  }
+
+  noteHolder(holder: HolderSummary): void {
+    this.#heldBy = holder;
+  }
+
+  noteGuard(hasGuard: boolean): void {
+    this.#hasGuard = hasGuard;
+  }
+
+  get leases(): readonly RecordedLease[] {
+    return this.#leases;
+  }
+
+  get heldBy(): HolderSummary | null {
+    return this.#heldBy;
+  }
+
+  get hasGuard(): boolean {
+    return this.#hasGuard;
   }
 
   get signals(): readonly SentSignal[] {

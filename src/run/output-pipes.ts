@@ -4,6 +4,7 @@
  */
 import { fstatSync, openSync } from "node:fs";
 import { WatchdogError } from "../core/errors.ts";
+import { needsOutput } from "../core/expectations.ts";
 import { decideOutputPlan, type OutputPlan, type StreamName } from "../core/output-plan.ts";
 import type { RunOptions } from "../core/run-options.ts";
 import { nameErrno, sys } from "../os/sys.ts";
@@ -19,10 +20,12 @@ export interface Pipe {
 }
 
 export function planOutput(options: RunOptions): OutputPlan {
-  const needsNothing = options.log === "off" && !options.isQuiet;
+  const isChecked = needsOutput(options);
+  const needsNothing = options.log === "off" && !options.isQuiet && !isChecked;
   return decideOutputPlan({
     log: options.log,
     isQuiet: options.isQuiet,
+    isChecked,
     watchesIdle: options.idleTimeoutMs !== undefined,
     isStdoutTerminal: sys.isTerminal(STDOUT),
     isStderrTerminal: sys.isTerminal(STDERR),
@@ -52,10 +55,13 @@ function identifyFile(fd: number): string {
  * more than this.
  */
 const WORKER_DESCRIPTORS = 12;
+/** The one that looks at the output. */
+const MATCH_DESCRIPTORS = 4;
 
-export function reserveDescriptors(): number[] {
+export function reserveDescriptors(isMatching: boolean): number[] {
+  const length = WORKER_DESCRIPTORS + (isMatching ? MATCH_DESCRIPTORS : 0);
   try {
-    return Array.from({ length: WORKER_DESCRIPTORS }, () => openSync("/dev/null", "r"));
+    return Array.from({ length }, () => openSync("/dev/null", "r"));
   } catch (cause) {
     throw noDescriptors(cause instanceof Error ? cause.message : String(cause));
   }

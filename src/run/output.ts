@@ -2,8 +2,10 @@
  * The command's output during one run: makes the pipes that `core/output-plan.ts` decided on, hands
  * them to the Workers of `output/`, and says what came of it. Copies no byte itself.
  */
+import type { OutputFactsOfRun } from "../core/checks.ts";
 import { assert } from "../core/errors.ts";
 import type { OutputPlan, StreamName } from "../core/output-plan.ts";
+import type { RunOptions } from "../core/run-options.ts";
 import type { LogSummary, OutputSummary } from "../core/run-record.ts";
 import type { MonotonicAt } from "../core/time.ts";
 import { encodeName } from "../os/state-dir.ts";
@@ -49,7 +51,8 @@ export class RunOutput {
     const copied = new Set(this.#pipes.flatMap((pipe) => pipe.descriptors));
     const terminals = [STDOUT, STDERR].filter((fd) => !copied.has(fd) && sys.isTerminal(fd));
     this.#terminalOutputAt = watchTerminals(terminals);
-    this.#reserve = this.#pipes.length === 0 ? [] : reserveDescriptors();
+    const isMatching = patternsOf(course.options).length > 0;
+    this.#reserve = this.#pipes.length === 0 ? [] : reserveDescriptors(isMatching);
   }
 
   /** The streams that are copied; none if the command has the descriptors themselves. */
@@ -98,6 +101,7 @@ export class RunOutput {
         destinationFd: pipe.descriptors[0] ?? STDOUT,
       })),
       log: this.#logPlan(),
+      patterns: patternsOf(options),
       spoolDirectory: options.isQuiet ? `${stateDirectory}/spool` : undefined,
       workerUrls: request.workerUrls,
     };
@@ -118,19 +122,32 @@ export class RunOutput {
 
   /**
    * The tree is gone: copies what is still in the pipes and resolves when it has reached its
-   * reader.
-   * @param isGood  `--quiet` prints nothing then, else everything
+   * reader, and the run was judged.
+   * @param isGood  judges the run; `--quiet` prints nothing of a good one, else everything
    */
-  async end(isGood: boolean): Promise<void> {
+  async end(isGood: () => Promise<boolean>): Promise<void> {
     assert(
       this.#pipes.length === 0 || this.#copy !== undefined,
       "output ended before its copy began",
     );
     const copy = await this.#copy?.catch(() => undefined);
-    if (copy === undefined) return; // nothing to copy, or given up and told
+    if (copy === undefined) return void (await isGood()); // nothing to copy, or given up and told
     copy.drain();
-    if (this.#course.options.isQuiet) copy.finish(isGood ? "discard" : "replay");
+    const judged = isGood();
+    if (this.#course.options.isQuiet) copy.finish((await judged) ? "discard" : "replay");
     await Promise.race([copy.ended, stuckLog(copy)]);
+    await judged;
+  }
+
+  /**
+   * What was found in the output, when it was read to its end or nobody waits for it any more.
+   * Undefined: it is not copied.
+   */
+  async read(): Promise<OutputFactsOfRun | undefined> {
+    const copy = await this.#copy?.catch(() => undefined);
+    if (copy === undefined) return undefined;
+    const { isComplete, patterns } = await copy.matched;
+    return { bytes: copy.counters().readBytes, isComplete, patterns };
   }
 
   /** Does not wait for readers any more; the log is still finished. */
@@ -210,6 +227,11 @@ export class RunOutput {
     const isExpected = stream.end === "reader-gone" || this.#course.options.isQuiet;
     return missingBytes > 0 && !isExpected ? [messages.undelivered(missingBytes)] : [];
   }
+}
+
+/** In the order in which they are judged. */
+function patternsOf({ expectMatches, failMatches }: RunOptions): readonly string[] {
+  return [...expectMatches, ...failMatches];
 }
 
 /** A monotonic instant as a wall time of now's clock, for people. */

@@ -16,6 +16,7 @@ import {
 import { nameSignal } from "../core/signals.ts";
 import { spanMs } from "../core/time.ts";
 import { monotonicNow, suspendedMs, wallNow } from "../os/clock.ts";
+import { ownMask } from "../os/mask.ts";
 import { droppedLines } from "../os/say.ts";
 import { deliverFile, isReplaceable } from "../os/files.ts";
 import type { Course } from "./course.ts";
@@ -25,6 +26,11 @@ import { messages } from "./messages.ts";
 const SHORTEST_SUSPEND_MS = 100;
 const RESULT_FILE_MODE = 0o666;
 
+/** What the run has brought about, as far as somebody looked. */
+export type RunResults = Pick<RunRecord, "checks" | "artifacts" | "suspicions">;
+
+export const NO_RESULTS: RunResults = { checks: [], artifacts: [], suspicions: [] };
+
 export interface EndFacts {
   readonly outcome: Outcome;
   readonly end: CommandEnd | undefined;
@@ -33,6 +39,8 @@ export interface EndFacts {
   readonly leftAlone: readonly NamedProcess[];
   readonly output: OutputSummary;
   readonly log: LogSummary | null;
+  readonly results: RunResults;
+  readonly steps: RunRecord["steps"];
 }
 
 const NO_OUTPUT: OutputSummary = {
@@ -53,6 +61,8 @@ export function unstarted(outcome: Outcome): EndFacts {
     leftAlone: [],
     output: NO_OUTPUT,
     log: null,
+    results: NO_RESULTS,
+    steps: null,
   };
 }
 
@@ -62,6 +72,7 @@ export function recordOfRunning(course: Course, childPid: number | undefined): R
   return {
     format: 1,
     run_id: identity.runId,
+    run_path: course.runPath,
     job: identity.jobName,
     state: "running",
     outcome: null,
@@ -70,7 +81,7 @@ export function recordOfRunning(course: Course, childPid: number | undefined): R
     status_of: null,
     exit_code: null,
     signal: null,
-    ...describeCommand(course.request.argv),
+    ...describeCommand(course.request.argv, ownMask()),
     cwd: identity.cwd ?? null,
     pid: process.pid,
     child_pid: childPid ?? null,
@@ -78,18 +89,28 @@ export function recordOfRunning(course: Course, childPid: number | undefined): R
     ended_at: null,
     duration_ms: null,
     suspended_ms: 0,
+    paused_ms: ledger.pausedMs,
+    leases: ledger.leases,
+    held_by: ledger.heldBy,
+    guard: ledger.hasGuard,
     limits: {
       timeout_ms: options.timeoutMs ?? null,
       idle_timeout_ms: options.idleTimeoutMs ?? null,
       not_after: showTimeOfDay(options),
     },
+    dependencies: ledger.dependencies,
     signals: ledger.signals,
     leftovers: [],
     kept: [],
     left_alone: [],
     unsignalable: [],
+    items: ledger.items,
+    steps: null,
     output: NO_OUTPUT,
     log: null,
+    checks: [],
+    artifacts: [],
+    suspicions: [],
     degraded: ledger.degraded,
     dropped_lines: droppedLines(),
     watchdog: course.request.build,
@@ -121,6 +142,8 @@ export function recordOfEnded(
     unsignalable: ledger.unsignalable,
     output: ended.output,
     log: ended.log,
+    steps: ended.steps,
+    ...ended.results,
   };
 }
 
@@ -131,13 +154,19 @@ function showTimeOfDay(options: RunOptions): string | null {
   return `${two(time.hour)}:${two(time.minute)}:${two(time.second)}`;
 }
 
-/** Atomic where there is a file to replace; on trouble one line on stderr. */
+/** Of a file that was not there, with the caller's umask. */
+export function resultFileMode(course: Course): number {
+  return RESULT_FILE_MODE & ~course.umask;
+}
+
+/** Without secrets. Atomic where there is a file to replace; on trouble one line on stderr. */
 export function writeRecord(course: Course, record: RunRecord): void {
   const path = course.options.resultFile;
   if (path === undefined) return;
   try {
     if (record.state === "running" && !isReplaceable(path)) return;
-    deliverFile(path, `${JSON.stringify(record, null, 2)}\n`, RESULT_FILE_MODE & ~course.umask);
+    const text = JSON.stringify(ownMask().value(record), null, 2);
+    deliverFile(path, `${text}\n`, resultFileMode(course));
   } catch (error) {
     // EACCES, ENOSPC, EROFS, ENOENT: the promise to report cannot be kept; the run itself can.
     const text = error instanceof Error ? error.message : String(error);

@@ -11,10 +11,16 @@ const MOST_PENDING = 64;
 export class SignalInbox {
   #pending: number[] = [];
   #reader: ((signal: number) => void) | undefined;
+  #early: ((signal: number) => boolean) | undefined;
 
   /** @param ignored  the mask of signals that were ignored at the start: they get no handler */
   constructor(ignored: bigint) {
     handleSignals(HANDLED_SIGNALS, ignored, (signal) => this.#receive(signal));
+  }
+
+  /** Until `open`: hears each signal first. @param take  whether it is done with, else it waits */
+  watchEarly(take: (signal: number) => boolean): void {
+    this.#early = take;
   }
 
   /** From now on the reader hears each signal at once; first those that waited. */
@@ -26,6 +32,7 @@ export class SignalInbox {
 
   #receive(signal: number): void {
     if (this.#reader !== undefined) return this.#reader(signal);
+    if (this.#early?.(signal) === true) return;
     if (this.#pending.length < MOST_PENDING) this.#pending.push(signal);
   }
 }

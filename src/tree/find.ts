@@ -4,7 +4,16 @@
  * alone (see `signal.ts`).
  */
 import type { ProcessRow } from "../core/tree-members.ts";
-import { readChildren, readEnvironment, readProgram, readStat } from "../os/proc.ts";
+import { GUARD_MEMORY } from "../core/burial.ts";
+import {
+  holdsMemoryFile,
+  readChildren,
+  readEnvironment,
+  readMainChildren,
+  readProgram,
+  readStat,
+  readThreadStates,
+} from "../os/proc.ts";
 
 /** More processes than this are not looked at in one go; rounds of KILL come back for the rest. */
 export const MOST_PROCESSES = 20_000;
@@ -35,11 +44,24 @@ export function findDescendants(self: number): ProcessRow[] {
  * is.
  */
 export function findChildren(): ProcessRow[] {
-  const ours = readProgram("self");
-  return readChildren("self").flatMap((pid) => lookAt(pid, ours) ?? []);
+  return readChildren("self").flatMap((pid) => lookAt(pid, undefined) ?? []);
 }
 
-/** One process; undefined if it is gone. */
+/**
+ * Children to be killed, as quickly as can be: between this look and the signal a process that
+ * replaces itself by fork and exit is gone. None of them is looked at for its program.
+ */
+export function findKillable(helpers: ReadonlySet<number>): ProcessRow[] {
+  const isOfJob = (pid: number): boolean => !helpers.has(pid);
+  const near = readMainChildren().filter(isOfJob);
+  const pids = near.length > 0 ? near : readChildren("self").filter(isOfJob);
+  return pids.flatMap((pid) => lookAt(pid, undefined) ?? []);
+}
+
+/**
+ * One process; undefined if it is gone. Where its first thread has ended while others live on, its
+ * state is that of one of these: it is no more dead than they are.
+ */
 export function lookAt(pid: number, ours: string | undefined): ProcessRow | undefined {
   const stat = readStat(pid);
   if (stat === undefined) return undefined;
@@ -47,9 +69,23 @@ export function lookAt(pid: number, ours: string | undefined): ProcessRow | unde
     pid,
     ppid: stat.ppid,
     startTicks: stat.startTicks,
-    state: stat.state,
+    state: stat.state === "Z" && stat.threads > 1 ? stateOfThreads(pid) : stat.state,
     isWatchdog: ours !== undefined && readProgram(pid) === ours,
   };
+}
+
+function stateOfThreads(pid: number): string {
+  return readThreadStates(pid).find((state) => state !== "Z" && state !== "X") ?? "Z";
+}
+
+/**
+ * The same rows, with every watchdog known as one: also a copy of the program elsewhere, by the
+ * memory file that each shares with its guard. Costs a look at all descriptors of each process.
+ */
+export function markWatchdogs(rows: readonly ProcessRow[]): ProcessRow[] {
+  return rows.map((row) =>
+    row.isWatchdog ? row : { ...row, isWatchdog: holdsMemoryFile(row.pid, GUARD_MEMORY) },
+  );
 }
 
 /** Our own chain of parents up to process 1. */

@@ -3,10 +3,10 @@
  * once more, right before the call, what the caller has decided.
  */
 import { assert } from "../core/errors.ts";
-import { identify, type ProcessRow } from "../core/tree-members.ts";
+import { identify, type ProcessRow, type TreeView } from "../core/tree-members.ts";
 import { faultPoint } from "../os/faults.ts";
 import { type ProcessStat, readStat } from "../os/proc.ts";
-import { ENOSYS, EPERM, sys } from "../os/sys.ts";
+import { EINVAL, ENOSYS, EPERM, ESRCH, sys } from "../os/sys.ts";
 
 export type SignalResult = "sent" | "gone" | "refused";
 
@@ -19,6 +19,12 @@ export interface Protected {
    * too.
    */
   readonly verified: Set<string>;
+}
+
+/** Everybody who is never hit in a tree as it was seen; for one pass. */
+export function protect(view: TreeView): Protected {
+  const pids = new Set([...view.ancestors, ...view.inborn, ...view.helpers, ...view.kept]);
+  return { self: view.self, pids, verified: new Set() };
 }
 
 /**
@@ -52,7 +58,7 @@ export function signalChild(pid: number, signal: number, guarded: Protected): Si
   return readResult(sys.kill(pid, signal));
 }
 
-function checkSeam(pid: number, guarded: Protected): void {
+function checkSeam(pid: number, guarded: Pick<Protected, "self" | "pids">): void {
   assert(pid > 1 && pid !== guarded.self, `signal to process ${pid}, which is ours or process 1`);
   assert(!guarded.pids.has(pid), `signal to protected process ${pid}`);
 }
@@ -91,4 +97,71 @@ function walkUp(from: ProcessStat, guarded: Protected): "member" | "stranger" | 
     stat = parent;
   }
   return "stranger";
+}
+
+/** Whether we have the right to signal it; who is gone needs none. Sends nothing (kill(2)). */
+export function maySignal(pid: number): boolean {
+  const result = sys.kill(pid, NULL_SIGNAL);
+  return result >= 0 || result === -ESRCH;
+}
+
+const NULL_SIGNAL = 0;
+
+/** Whom a survivor is signalled as, and how that is seen once more. */
+export interface SurvivorTarget {
+  readonly pid: number;
+  readonly startTicks: number;
+  /**
+   * Asked with the pidfd open: whether all that has proven it a member still holds. Undefined: this
+   * kernel has no pidfd (before 5.3).
+   */
+  readonly isStillProven: (pidfd: number | undefined) => boolean;
+}
+
+/** A survivor that was proven on its open pidfd: whatever is sent hits this process or nobody. */
+export interface OpenSurvivor {
+  send(signal: number): SignalResult;
+  close(): void;
+}
+
+/**
+ * Opens a member of a dead run's tree, which is nobody's child here: the pidfd first, then its
+ * proof once more, so that the process that was judged is the one that is hit.
+ *
+ * @returns `gone`: ended, or not what it was any more. `refused`: no descriptor for it (EMFILE)
+ */
+export function openSurvivor(
+  target: SurvivorTarget,
+  guarded: Pick<Protected, "self" | "pids">,
+): OpenSurvivor | "gone" | "refused" {
+  checkSeam(target.pid, guarded);
+  const pidfd = sys.pidfdOpen(target.pid);
+  if (pidfd === -ENOSYS) return openWithoutPidfd(target);
+  if (pidfd === -ESRCH || pidfd === -EINVAL) return "gone"; // EINVAL: the id of a thread by now
+  if (pidfd < 0) return "refused";
+  if (!target.isStillProven(pidfd)) {
+    sys.close(pidfd);
+    return "gone";
+  }
+  return {
+    send: (signal) => sendSurvivor(target, signal, () => sys.pidfdSendSignal(pidfd, signal)),
+    close: () => sys.close(pidfd),
+  };
+}
+
+/** Kernels before 5.3: the check and the call are two steps there, so each call has its own. */
+function openWithoutPidfd(target: SurvivorTarget): OpenSurvivor | "gone" {
+  if (!target.isStillProven(undefined)) return "gone";
+  return {
+    send: (signal) =>
+      sendSurvivor(target, signal, () =>
+        target.isStillProven(undefined) ? sys.kill(target.pid, signal) : -ESRCH,
+      ),
+    close: () => undefined,
+  };
+}
+
+function sendSurvivor(target: SurvivorTarget, signal: number, send: () => number): SignalResult {
+  faultPoint("tree.survivor", { pid: target.pid, start: target.startTicks, signal });
+  return readResult(send());
 }

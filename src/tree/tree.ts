@@ -5,7 +5,8 @@
  *
  * Guarantee: "empty" means that no process of the job exists (design: as subreaper every orphan
  * becomes our child, so a list of children without members is a proof). Non-guarantee: nothing is
- * known once this process is dead. Clock: none. State after a crash: none; the members live on.
+ * known once this process is dead. Clock: none. State after a crash: none; the guard finds the
+ * members.
  */
 import {
   decideAsked,
@@ -18,8 +19,15 @@ import {
 } from "../core/tree-members.ts";
 import { SIGKILL } from "../core/signals.ts";
 import { readChildren, readCommand } from "../os/proc.ts";
-import { findAncestors, findChildren, findDescendants, readCookie } from "./find.ts";
-import { type Protected, signalChild, signalMember } from "./signal.ts";
+import {
+  findAncestors,
+  findChildren,
+  findDescendants,
+  findKillable,
+  markWatchdogs,
+  readCookie,
+} from "./find.ts";
+import { protect, type Protected, signalChild, signalMember } from "./signal.ts";
 
 /** What keeps a tree together and answers for it. */
 export interface Containment {
@@ -33,12 +41,21 @@ export interface SignalTally {
   readonly sent: readonly ProcessRow[];
   /** EPERM: members with other rights. */
   readonly refused: readonly ProcessRow[];
+  /** With whom something went wrong here: a fault of watchdog's own, not the kernel's word. */
+  readonly faults: readonly SignalFault[];
+}
+
+export interface SignalFault {
+  readonly row: ProcessRow;
+  readonly error: unknown;
 }
 
 export interface TreeRequest {
   readonly main: number;
   readonly inborn: readonly number[];
   readonly runId: string;
+  /** Processes of watchdog's own that are children, too: the guard. As of now, each time. */
+  readonly findHelpers: () => ReadonlySet<number>;
   /** Processes that are meant to outlive the run, out of what is there now. */
   readonly findKept: (rows: readonly ProcessRow[]) => ReadonlySet<number>;
 }
@@ -76,9 +93,10 @@ export class Tree implements Containment {
     return view.rows.filter((row) => decided.get(row.pid)?.kind === "member" && !isDead(row));
   }
 
-  /** Whether there is any child at all: if not, nobody of the job is left, and nobody was kept. */
+  /** Whether there is any child but helpers: if not, nobody of the job is left or was kept. */
   hasChildren(): boolean {
-    return readChildren("self").length > 0;
+    const helpers = this.#request.findHelpers();
+    return readChildren("self").some((pid) => !helpers.has(pid));
   }
 
   /**
@@ -97,9 +115,10 @@ export class Tree implements Containment {
 
   /**
    * Each member that is alive now gets each of the signals, once; nested watchdogs pass theirs on.
+   * Trouble of our own with one of them costs nobody else the signal.
    */
   ask(signals: readonly number[]): SignalTally {
-    const view = this.#look();
+    const view = this.#look(markWatchdogs(findDescendants(process.pid)));
     return this.#signal(decideAsked(view), view, (row, guarded) => {
       const results = signals.map((signal) => signalMember(row, signal, guarded));
       return results[0] ?? "gone";
@@ -117,21 +136,26 @@ export class Tree implements Containment {
   }
 
   /**
-   * KILL to members that are direct children; where one may not be signalled, to everybody below it
-   * too, who would never become our child. Collect, and come again, until `isEmpty()`.
+   * KILL to members that are direct children; where one may not be signalled, or we failed at it,
+   * to everybody below it too, who would never become our child. Collect, and come again, until
+   * `isEmpty()`.
    */
   killRound(): SignalTally {
-    const view = this.#look(findChildren());
+    const view = this.#look(findKillable(this.#request.findHelpers()));
     const tally = this.#signal(decideKilled(view), view, (row, guarded) =>
       signalChild(row.pid, SIGKILL, guarded),
     );
-    if (tally.refused.length === 0) return tally;
+    if (tally.refused.length + tally.faults.length === 0) return tally;
     const whole = this.#look();
     const deeper = decideAsked(whole).filter((row) => row.ppid !== whole.self);
     const below = this.#signal(deeper, whole, (row, guarded) =>
       signalMember(row, SIGKILL, guarded),
     );
-    return { sent: [...tally.sent, ...below.sent], refused: [...tally.refused, ...below.refused] };
+    return {
+      sent: [...tally.sent, ...below.sent],
+      refused: [...tally.refused, ...below.refused],
+      faults: [...tally.faults, ...below.faults],
+    };
   }
 
   /** Proof that no process of the job exists. Right only after everything was collected. */
@@ -149,33 +173,47 @@ export class Tree implements Containment {
     view: TreeView,
     send: (row: ProcessRow, guarded: Protected) => "sent" | "gone" | "refused",
   ): SignalTally {
-    const pids = new Set([...view.ancestors, ...view.inborn, ...view.helpers, ...view.kept]);
+    const guarded = protect(view);
     const sent: ProcessRow[] = [];
     const refused: ProcessRow[] = [];
-    const verified = new Set<string>();
+    const faults: SignalFault[] = [];
     for (const row of rows) {
-      const result = send(row, { self: view.self, pids, verified });
-      if (result === "sent") sent.push(row);
-      if (result === "refused") refused.push(row);
+      try {
+        const result = send(row, guarded);
+        if (result === "sent") sent.push(row);
+        if (result === "refused") refused.push(row);
+      } catch (error) {
+        faults.push({ row, error });
+      }
     }
-    return { sent, refused };
+    return { sent, refused, faults };
   }
 
-  #look(rows = findDescendants(process.pid)): TreeView {
-    const view: TreeView = {
+  #look(rows: readonly ProcessRow[] = findDescendants(process.pid)): TreeView {
+    const view = this.view(rows);
+    if (view.hadInborn) this.#remember(view);
+    return view;
+  }
+
+  /** What is known about these, whoever else there may be: for a walk (freeze-walk.ts). */
+  view(rows: readonly ProcessRow[]): TreeView {
+    return {
       self: process.pid,
       main: this.#main,
       rows,
       ancestors: this.#ancestors,
       inborn: this.#inborn,
       hadInborn: this.#request.inborn.length > 0,
-      helpers: NO_HELPERS,
+      helpers: this.#request.findHelpers(),
       kept: this.#request.findKept(rows),
       proven: this.#proven,
       cookieOf: (pid) => readCookie(pid, RUN_PATH, this.#request.runId),
     };
-    if (view.hadInborn) this.#remember(view);
-    return view;
+  }
+
+  /** Remembers who was seen as a member in a look that somebody else has taken. */
+  noteLook(rows: readonly ProcessRow[]): void {
+    if (this.#request.inborn.length > 0) this.#look(rows);
   }
 
   /** Who was seen below the main command once stays a member when its parent dies. */
@@ -188,7 +226,6 @@ export class Tree implements Containment {
 
 /** No process has this pid. */
 const NOBODY = -1;
-const NO_HELPERS: ReadonlySet<number> = new Set();
 const MOST_PROVEN = 20_000;
 
 function isUnprovenRoot(membership: { kind: string; because: string } | undefined): boolean {

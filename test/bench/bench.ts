@@ -4,6 +4,7 @@
  * fails.
  *
  *   bun test/bench/bench.ts [--json] [--rounds 30] [--mebibytes 1024] [--pipe-rounds 5]
+ *       [--idle-seconds 300] [--shared-seconds 30]
  *
  * Always holds: everything that it writes is in one temporary directory, removed at the end.
  */
@@ -11,6 +12,10 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { measureDependencies } from "./dependencies.ts";
+import { measureJobSteps, measureLargeJob } from "./job-steps.ts";
+import { measureLives, SETTLING_SECONDS } from "./lease-life.ts";
+import { compareLeaseStarts } from "./lease-start.ts";
 import { medianOf, readPeakMebibytes, timeInterleaved } from "./measure.ts";
 import type { Bench } from "./measure.ts";
 import { BASELINE, prepareContestants, WATCHDOG } from "./programs.ts";
@@ -25,6 +30,8 @@ interface Settings {
   readonly rounds: number;
   readonly mebibytes: number;
   readonly pipeRounds: number;
+  readonly idleSeconds: number;
+  readonly sharedSeconds: number;
 }
 
 function readSettings(): Settings {
@@ -35,6 +42,8 @@ function readSettings(): Settings {
       rounds: { type: "string", default: "30" },
       mebibytes: { type: "string", default: "1024" },
       "pipe-rounds": { type: "string", default: "5" },
+      "idle-seconds": { type: "string", default: "300" },
+      "shared-seconds": { type: "string", default: "30" },
     },
   });
   return {
@@ -42,6 +51,8 @@ function readSettings(): Settings {
     rounds: readCount("--rounds", values.rounds),
     mebibytes: readCount("--mebibytes", values.mebibytes),
     pipeRounds: readCount("--pipe-rounds", values["pipe-rounds"]),
+    idleSeconds: readCount("--idle-seconds", values["idle-seconds"]),
+    sharedSeconds: readCount("--shared-seconds", values["shared-seconds"]),
   };
 }
 
@@ -61,6 +72,14 @@ async function main(): Promise<void> {
     const tables = {
       start: compareStarts(contestants, settings, bench),
       steps: measureSteps(settings.rounds, bench),
+      lease: compareLeaseStarts(settings.rounds, bench),
+      life: await measureLives(settings.idleSeconds, bench),
+      dependencies: await measureDependencies(
+        { ...settings, settlingSeconds: SETTLING_SECONDS },
+        bench,
+      ),
+      jobs: measureJobSteps(bench),
+      large: measureLargeJob(bench),
       memory: compareMemory(bench),
       copy: compareCopies(settings, bench),
     };

@@ -18,7 +18,7 @@ export function medianOf(values: readonly number[]): number {
 }
 
 /** Milliseconds from before the spawn until it is reaped. */
-function timeMs(words: readonly string[], bench: Bench): number {
+export function timeMs(words: readonly string[], bench: Bench): number {
   const startedAt = performance.now();
   const done = Bun.spawnSync([...words], {
     cwd: bench.scratch,

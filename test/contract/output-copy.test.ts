@@ -47,7 +47,7 @@ describe("bytes", () => {
     expect((log?.keptBytes ?? 0) + (log?.omittedBytes ?? 0) + (log?.droppedBytes ?? 0)).toBe(
       RANDOM_BYTES * 8,
     );
-  }, 60_000);
+  }, 180_000);
 
   test("a line of 64 MiB without a newline at its end arrives whole", async () => {
     const { readEnd, writeEnd } = makePipe();
@@ -59,7 +59,7 @@ describe("bytes", () => {
     const hasher = new Bun.CryptoHasher("sha256");
     for (let i = 0; i < 1024; i += 1) hasher.update("x".repeat(65_536));
     expect(await hashFile(scene.path("line"))).toBe(hasher.digest("hex"));
-  }, 60_000);
+  }, 180_000);
 
   test("text without a newline is delivered before the command goes on", async () => {
     const { readEnd, writeEnd } = makePipe();

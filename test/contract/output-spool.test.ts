@@ -16,7 +16,10 @@ function openSpool(name: string, maxBytes: number, destinationPath = scene.path(
   const spool = new Spool({ directory, destination: new Destination(fd, state), state, maxBytes });
   const deliver = (text: string) => {
     const bytes = Buffer.from(text);
-    return spool.deliver(ptr(bytes), bytes.length);
+    const outcome = spool.deliver(ptr(bytes), bytes.length);
+    // An address keeps nothing alive: until here the bytes may not be collected.
+    bytes.fill(0, 0, 1);
+    return outcome;
   };
   return {
     directory,

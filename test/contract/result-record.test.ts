@@ -10,6 +10,10 @@ import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
 
+/** Away from the moment on in which the command says so. */
+const AWAY = scene.path("away");
+const QUICK = ["--probe-period", "200ms", "--probe-timeout", "200ms"];
+
 const ENDS: readonly (readonly [outcome: string, args: readonly string[]])[] = [
   ["ok", ["--log", "on", "--", "echo", "x"]],
   ["ok", ["--log", "off", "--", "true"]],
@@ -21,6 +25,14 @@ const ENDS: readonly (readonly [outcome: string, args: readonly string[]])[] = [
   ["signaled", ["--", "sh", "-c", "kill -RTMIN $$ || kill -34 $$"]],
   ["timeout", ["--timeout", "100ms", "--", "sleep", "91082"]],
   ["idle_timeout", ["--idle-timeout", "300ms", "--", "sleep", "91083"]],
+  ["dependency_down", ["--probe", "cmd:false", "--probe-max-attempts", "1", "--", "true"]],
+  [
+    "dependency_down",
+    [
+      ["--probe", `cmd:test ! -e ${AWAY}`, "--ready-probe", "cmd:false", ...QUICK],
+      ["--on-unready", "notify", "--", "sh", "-c", `touch ${AWAY}; exec sleep 91085`],
+    ].flat(),
+  ],
   ["not_found", ["--", "./absent"]],
   ["not_executable", ["--", "/"]],
 ];
@@ -37,7 +49,7 @@ test("each way to end writes a record that the schema takes", async () => {
     expect([args, record.outcome]).toEqual([args, outcome]);
     expect(Object.keys(record).filter((key) => !promised.includes(key))).toEqual([]);
   }
-}, 60_000);
+}, 180_000);
 
 test("the records of a run that goes on and of one that is stopped are taken", async () => {
   const started = scene.start([...scene.recordTo("live"), "--", "sleep", "91084"]);
@@ -50,7 +62,7 @@ test("the records of a run that goes on and of one that is stopped are taken", a
   const ended = resultSchema.parse(JSON.parse(readFileSync(path, "utf8")));
   expect([ended.outcome, ended.because]).toEqual(["stopped", "terminated"]);
   expect(ended.signals.map((sent) => [sent.signal, sent.to])).toEqual([["TERM", "tree"]]);
-}, 20_000);
+}, 180_000);
 
 test("a record with one field less is refused, so the first test proves something", async () => {
   await scene.run([...scene.recordTo("whole"), "--", "true"]);

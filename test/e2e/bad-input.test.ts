@@ -36,7 +36,7 @@ const WRONG: readonly Wrong[] = [
   { words: ["-v"], says: ['found "-v"'] },
   { words: ["--foo"], says: ['unknown option "--foo"'] },
   { words: ["--timeout", "5", ...TOUCH], says: ['"--timeout" is an option of a command'] },
-  { words: ["help", "rum"], says: ['help knows no command "rum"', "run, keep, help"] },
+  { words: ["help", "rum"], says: ['help knows no command "rum"', "run, keep, fence"] },
   { words: ["--version", "x"], says: ["--version stands alone"] },
   { words: ["run", "--timout", "5", ...TOUCH], says: ['unknown option "--timout"', "--timeout"] },
   { words: ["run", "--timout=5", ...TOUCH], says: ['unknown option "--timout"', "--timeout"] },
@@ -56,11 +56,11 @@ const WRONG: readonly Wrong[] = [
     says: ['unknown option "--timeout"', "watchdog keep"],
   },
   {
-    words: ["run", "--lock", "lane:x", ...TOUCH],
-    says: ["--lock is not available in this version"],
+    words: ["run", "--store", "etcd://x", ...TOUCH],
+    says: ["--store is not available in this version"],
   },
-  { words: ["run", "--probe", "http://x/", ...TOUCH], says: ["--probe is not available"] },
-  { words: ["status"], says: ["status is not available in this version"] },
+  { words: ["run", "--store", "etcd://x/", ...TOUCH], says: ["--store is not available"] },
+  { words: ["job"], says: ["job alone asks nothing"] },
   wrongValue("--timeout", "5x", "a span such as"),
   wrongValue("--timeout", "-5", "a span such as"),
   wrongValue("--timeout", "1e3", "a span such as"),
@@ -82,6 +82,23 @@ const WRONG: readonly Wrong[] = [
   wrongValue("--state-dir", "", "a path of"),
   wrongValue("--success-exit-codes", "256", "exit codes from 0 to 255"),
   wrongValue("--success-exit-codes", "3-1", "exit codes from 0 to 255"),
+  wrongValue("--lock", "gpu", "a key such as"),
+  wrongValue("--lane", "", "a name of"),
+  wrongValue("--task", "", "a name of"),
+  wrongValue("--wait", "soon", "a span such as"),
+  wrongValue("--conflict-exit-code", "256", "an exit code from 0 to 255"),
+  wrongValue("--heartbeat-interval", "50ms", "a span from 100ms"),
+  wrongValue("--guard-grace", "x", "a span such as"),
+  wrongValue("--on-survivors", "leave", "one of kill, wait, refuse"),
+  wrongValue("--repair-cooldown", "x", "a span such as"),
+  {
+    words: ["run", "--no-lease", "--lane", "gpu", ...TOUCH],
+    says: ["--no-lease runs without a lease", "found --lane"],
+  },
+  {
+    words: ["run", "--heartbeat-interval", "10s", "--stale-after", "15s", ...TOUCH],
+    says: ["--stale-after: found 15s", "expected at least 20s"],
+  },
   {
     words: ["run", ...TOUCH],
     env: { WATCHDOG_TIMEOUT: "5x" },
@@ -92,7 +109,26 @@ const WRONG: readonly Wrong[] = [
     env: { WATCHDOG_QUIET: "maybe" },
     says: ['WATCHDOG_QUIET: found "maybe"', "expected one of"],
   },
-  { words: ["run", ...TOUCH], env: { WATCHDOG_LANE: "gpu" }, says: ["WATCHDOG_LANE (--lane)"] },
+  {
+    words: ["run", ...TOUCH],
+    env: { WATCHDOG_STORE: "etcd://x" },
+    says: ["WATCHDOG_STORE (--store)"],
+  },
+  {
+    words: ["run", ...TOUCH],
+    env: { WATCHDOG_WAIT: "soon" },
+    says: ['WATCHDOG_WAIT: found "soon"', "expected a span"],
+  },
+];
+
+/** Their hints name a key, a file or a run around that is not there: right, and not to be tried. */
+const WRONG_ELSEWHERE: readonly Wrong[] = [
+  { words: ["fence", ...TOUCH], says: ['found "touch"', "expected -- before the operation"] },
+  { words: ["repair", "nightly"], says: ['found "nightly"', "a key such as lane:gpu"] },
+  { words: ["repair", "--approve", "x"], says: ['found "x"', "ten hex digits"] },
+  { words: ["config", "shwo"], says: ['found "shwo" behind config'] },
+  wrongValue("--state-group", "", "a name of"),
+  wrongValue("--config", "", "a path of"),
 ];
 
 const work = scene.path("work");
@@ -112,7 +148,7 @@ function expectNothingWritten(words: readonly string[]): void {
 }
 
 test("every wrong line gives 64, a sentence and a hint, and starts nothing", async () => {
-  for (const { words, env, says } of WRONG) {
+  for (const { words, env, says } of [...WRONG, ...WRONG_ELSEWHERE]) {
     const ended = await start(words, env).ended;
     expect([words, ended.code, ended.stdout.length]).toEqual([words, 64, 0]);
     const [error = "", hint = "", end] = ended.stderr.split("\n");

@@ -9,7 +9,15 @@ import { openScene, RELEASE } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
 const ODD = Buffer.from([0xff, 0xfe, 0x62, 0xc3]);
-const OWN = ["WATCHDOG_RUN_ID", "WATCHDOG_RUN_PATH", "WATCHDOG_JOB", "WATCHDOG_STATE_DIR"];
+const OF_THE_RUN = [
+  "WATCHDOG_RUN_ID",
+  "WATCHDOG_RUN_PATH",
+  "WATCHDOG_JOB",
+  "WATCHDOG_STATE_DIR",
+  "WATCHDOG_PROGRESS",
+] as const;
+const OF_ITS_LEASES = ["WATCHDOG_LEASE", "WATCHDOG_GENERATION"] as const;
+const OWN: readonly string[] = [...OF_THE_RUN, ...OF_ITS_LEASES];
 
 function entry(...parts: readonly (string | Uint8Array)[]): string {
   return base64(Buffer.concat(parts.map((part) => Buffer.from(part as string))));
@@ -65,19 +73,63 @@ test("a long value and ten thousand entries arrive", async () => {
   expect(seen.slice(0, 10_001)).toEqual([long, ...many]);
 });
 
-test("the four variables of the run are added, each once, and no other", async () => {
-  const around = "01900000-0000-7000-8000-000000000001";
-  const stale = [`WATCHDOG_RUN_ID=${around}`, `WATCHDOG_RUN_PATH=${around}`, "WATCHDOG_JOB=outer"];
-  const seen = await seenBy([...stale, ...stale, STATE].map((line) => entry(line)));
+const AROUND = "01900000-0000-7000-8000-000000000001";
+/** What a run around this one has set. */
+const STALE = [
+  `WATCHDOG_RUN_ID=${AROUND}`,
+  `WATCHDOG_RUN_PATH=${AROUND}`,
+  "WATCHDOG_JOB=outer",
+  "WATCHDOG_LEASE=job%3Aouter",
+  "WATCHDOG_GENERATION=77",
+];
+
+async function seeOwn(options: readonly string[]): Promise<{
+  readonly names: readonly string[];
+  readonly values: Readonly<Record<string, string>>;
+  readonly others: readonly string[];
+}> {
+  const entries = [...STALE, ...STALE, STATE].map((line) => entry(line));
+  const seen = await seenBy(entries, ["--log", "off", ...options]);
   const own = seen.filter(isOwn);
-  expect(own.map((line) => line.split("=")[0]).sort()).toEqual([...OWN].sort());
-  const values = Object.fromEntries(own.map((line) => line.split(/=(.*)/s).slice(0, 2)));
+  return {
+    names: own.map((line) => line.split("=")[0] ?? "").sort(),
+    values: Object.fromEntries(own.map((line) => line.split(/=(.*)/s).slice(0, 2))),
+    others: seen.filter((line) => !isOwn(line)),
+  };
+}
+
+test("the seven variables of the run are added, each once, and no other", async () => {
+  const { names, values, others } = await seeOwn([]);
+  expect(names).toEqual([...OWN].sort());
   expect(values["WATCHDOG_RUN_ID"]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}$/);
-  expect(values["WATCHDOG_RUN_ID"]).not.toBe(around);
-  expect(values["WATCHDOG_RUN_PATH"]).toBe(`${around}/${values["WATCHDOG_RUN_ID"]}`);
+  expect(values["WATCHDOG_RUN_ID"]).not.toBe(AROUND);
+  expect(values["WATCHDOG_RUN_PATH"]).toBe(`${AROUND}/${values["WATCHDOG_RUN_ID"]}`);
   expect(values["WATCHDOG_JOB"]).toMatch(/^cat-[0-9a-f]{8}$/);
   expect(values["WATCHDOG_STATE_DIR"]).toBe(scene.stateDirectory);
-  expect(seen.filter((line) => !isOwn(line))).toEqual([scene.cookieEntry]);
+  const file = `${scene.stateDirectory}/progress/${values["WATCHDOG_RUN_ID"]}`;
+  expect(values["WATCHDOG_PROGRESS"]).toBe(file);
+  expect(values["WATCHDOG_LEASE"]).toBe(`job%3A${values["WATCHDOG_JOB"]}`);
+  expect(values["WATCHDOG_GENERATION"]).toMatch(/^[1-9]\d*$/);
+  expect(others).toEqual([scene.cookieEntry]);
+});
+
+test("each lease is named with its number in the same order, percent-encoded", async () => {
+  const two = ["--name", "of two keys", "--lock", "lane:gpu 1"];
+  const first = await seeOwn([...two, "--lock", "db:a%b"]);
+  expect(first.values["WATCHDOG_LEASE"]).toBe("db%3Aa%25b job%3Aof%20two%20keys lane%3Agpu%201");
+  expect(first.values["WATCHDOG_GENERATION"]).toBe("1 1 1");
+  const second = await seeOwn(two);
+  expect(second.values["WATCHDOG_LEASE"]).toBe("job%3Aof%20two%20keys lane%3Agpu%201");
+  expect(second.values["WATCHDOG_GENERATION"]).toBe("2 2");
+  const third = await seeOwn([...two, "--lock", "db:a%b"]);
+  expect(third.values["WATCHDOG_GENERATION"]).toBe("2 3 3");
+});
+
+test("with --no-lease there is none about leases, not even of a run around", async () => {
+  const { names, values, others } = await seeOwn(["--no-lease"]);
+  expect(names).toEqual([...OF_THE_RUN].sort());
+  expect(values["WATCHDOG_RUN_PATH"]).toBe(`${AROUND}/${values["WATCHDOG_RUN_ID"]}`);
+  expect(others).toEqual([scene.cookieEntry]);
 });
 
 test("variables of options work, and are taken away from the command", async () => {
@@ -166,6 +218,16 @@ test("A-79: an empty environment gains the documented variables only", async () 
     [...OWN, scene.cookieEntry.split("=")[0] ?? ""].sort(),
   );
   expect([ended.code, ended.stderr]).toEqual([0, ""]);
+});
+
+test("A-79: with --no-lease it gains one variable less for each about leases", async () => {
+  const state = scene.path("bare-state");
+  const wrapped = [RELEASE, "run", "--no-lease", "--state-dir", state, "--", "/usr/bin/env"];
+  const ended = await runPrepared(scene, { environment: [base64(scene.cookieEntry)] }, wrapped);
+  const lines = ended.stdout.toString().split("\n").slice(0, -1);
+  expect(lines.map((line) => line.split("=")[0] ?? "").sort()).toEqual(
+    [...OF_THE_RUN, scene.cookieEntry.split("=")[0] ?? ""].sort(),
+  );
 });
 
 test("A-79: a PATH alone is passed on as it is", async () => {

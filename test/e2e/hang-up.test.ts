@@ -11,7 +11,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
 const NOTER = join(FIXTURES, "notes-hang-ups.py");
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 const HANG_UP = { outcome: "stopped", because: "hung-up", status_of: "command" };
 
 function notesOf(file: string): string[] {
@@ -115,7 +115,9 @@ describe("A-95: the terminal is closed under a running job", () => {
       const { outcome, because } = await waitForEnd("stopped");
       expect(outcome).toBe("stopped");
       expect(["terminated", "hung-up"]).toContain(String(because));
-      expect(scene.findProcesses().filter((pid) => pid !== shell.pid)).toEqual([]);
+      // The record stands before the last steps of the release: the process follows in a moment.
+      const left = (): number[] => scene.findProcesses().filter((pid) => pid !== shell.pid);
+      await waitFor(() => left().length === 0, "nobody is left of the job");
     },
     LIMIT_MS,
   );

@@ -7,7 +7,7 @@ import { findByCommand, waitForCommand } from "../support/processes.ts";
 import { openScene } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 const QUIET = "</dev/null >/dev/null 2>&1";
 
 /** Runs a command that leaves these commands behind and exits with 4. */
@@ -101,7 +101,7 @@ test(
   async () => {
     const { ended, record } = await runLeaving(
       "wait-limit",
-      ["--leftovers", "wait", "--timeout", "1500ms"],
+      ["--leftovers", "wait", "--timeout", "4s"],
       ["sleep 94004"],
     );
     expect(ended.status).toBe(124);
@@ -159,7 +159,7 @@ test(
     const script = `(trap "" TERM; exec sleep 94007) & trap "exit 0" TERM; wait`;
     const ended = await scene.run(
       [
-        ["--log", "off", "--leftovers", "leave", "--timeout", "1s", "--kill-after", "500ms"],
+        ["--log", "off", "--leftovers", "leave", "--timeout", "2s", "--kill-after", "500ms"],
         [...scene.recordTo("leave-limit"), "--", "sh", "-c", script],
       ].flat(),
     );

@@ -7,7 +7,7 @@ import { findByCommand, readLines, waitForText } from "../support/processes.ts";
 import { openScene } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 
 function signalsOf(record: ReturnType<typeof scene.readRecord>): string[] {
   return record["signals"].map((sent: { signal: string }) => sent.signal);
@@ -18,7 +18,7 @@ test(
   async () => {
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a08")],
+        ["--log", "off", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a08")],
         ["--", "bash", "-c", `trap "" TERM INT HUP; while :; do sleep 91008; done`],
       ].flat(),
     );
@@ -26,7 +26,7 @@ test(
     expect(ended.status).toBe(124);
     expect(findByCommand(scene, "sleep 91008")).toEqual([]);
     expect(signalsOf(scene.readRecord("a08"))).toEqual(["TERM", "KILL"]);
-    expect(asked.at_ms).toBeGreaterThanOrEqual(1000);
+    expect(asked.at_ms).toBeGreaterThanOrEqual(2000);
     expect(killed.at_ms).toBeGreaterThanOrEqual(asked.at_ms + 998);
   },
   LIMIT_MS,
@@ -38,7 +38,7 @@ test(
     const script = `(trap "" TERM; exec sleep 91009) & trap "exit 0" TERM; wait`;
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "1s", "--kill-after", "1s", ...scene.recordTo("a09")],
+        ["--log", "off", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a09")],
         ["--", "bash", "-c", script],
       ].flat(),
     );
@@ -58,7 +58,7 @@ test(
     const clean = `trap "sleep 2; echo clean >${done}; exit 0" TERM`;
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "1s", "--kill-after", "40s", ...scene.recordTo("a10")],
+        ["--log", "off", "--timeout", "2s", "--kill-after", "40s", ...scene.recordTo("a10")],
         ["--", "bash", "-c", `${clean}; while :; do sleep 0.1; done`],
       ].flat(),
     );
@@ -66,7 +66,7 @@ test(
     expect(ended.status).toBe(124);
     expect(readFileSync(done, "utf8")).toBe("clean\n");
     expect(signalsOf(record)).toEqual(["TERM"]);
-    expect(record["duration_ms"]).toBeGreaterThanOrEqual(3000);
+    expect(record["duration_ms"]).toBeGreaterThanOrEqual(4000);
     expect(record["duration_ms"]).toBeLessThan(30_000);
   },
   LIMIT_MS,
@@ -80,7 +80,7 @@ test(
       while :; do sleep 0.1; done`;
     const run = scene.start(
       [
-        ["--log", "off", "--timeout", "2s", "--kill-after", "40s", ...scene.recordTo("a11")],
+        ["--log", "off", "--timeout", "4s", "--kill-after", "40s", ...scene.recordTo("a11")],
         ["--", "bash", "-c", script],
       ].flat(),
     );
@@ -119,7 +119,7 @@ test(
       while :; do sleep 0.1; done`;
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "1s", "--kill-after", "0", ...scene.recordTo("at-once")],
+        ["--log", "off", "--timeout", "2s", "--kill-after", "0", ...scene.recordTo("at-once")],
         ["--", "bash", "-c", script],
       ].flat(),
     );
@@ -129,7 +129,7 @@ test(
     expect(existsSync(got)).toBe(false);
     expect(findByCommand(scene, "sleep 92500")).toEqual([]);
     expect(signalsOf(record)).toEqual(["TERM", "KILL"]);
-    expect(killed.at_ms - asked.at_ms).toBeLessThan(1000);
+    expect(killed.at_ms - asked.at_ms).toBeLessThan(5_000);
   },
   LIMIT_MS,
 );
@@ -142,7 +142,7 @@ test(
     const script = `sh -c '${member}' child & ${member.replace("$0", "main")}`;
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "1s", "--signal", "USR1", ...scene.recordTo("usr1")],
+        ["--log", "off", "--timeout", "3s", "--signal", "USR1", ...scene.recordTo("usr1")],
         ["--kill-after", "40s", "--", "sh", "-c", script],
       ].flat(),
     );

@@ -5,13 +5,14 @@
  */
 import { beforeAll, expect } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
-import { findByCommand, waitForText } from "../support/processes.ts";
+import { findByCommand, isDead, waitForText } from "../support/processes.ts";
 import { FIXTURES, isRoot, openScene, RELEASE, rootTest } from "../support/scene.ts";
 import type { Ended } from "../support/scene.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
-const NOBODY = "65534";
+const LIMIT_MS = 180_000;
+const NOBODY = "54402";
 const HELPER_S = "40";
 
 const compiler = Bun.which("cc");
@@ -97,6 +98,28 @@ if (compiler !== null) {
       expect(left).toEqual([]);
       expect(ended.status).toBe(124);
       expect(record["unsignalable"]).toMatchObject([{ pid }]);
+    },
+    LIMIT_MS,
+  );
+
+  rootTest(
+    "while it lives its lease goes to nobody, who says so, and right after to the next run",
+    async () => {
+      const pidFile = `${shared}/kept-out.pid`;
+      const named = ["--name", "kept-out", "--kill-after", "500ms"];
+      const command = `${helper} ${HELPER_S} ${pidFile}`;
+      const script = `${command} & until [ -s ${pidFile} ]; do :; done; exit 4`;
+      const first = await runAsNobody("kept-out", named, script);
+      expect(first.ended.status).toBe(4);
+      const refused = await runAsNobody("refused", named, `echo ran`);
+      expect([refused.ended.status, refused.ended.stdout.length]).toEqual([75, 0]);
+      expect(refused.ended.stderr).toStartWith("watchdog: not started: job:kept-out ");
+      const pid = await endHelper(pidFile);
+      expect(refused.ended.stderr).toContain(String(pid));
+      expect(refused.record).toMatchObject({ outcome: "locked", exit_status: 75 });
+      await waitFor(() => isDead(pid), "the end of the helper");
+      const next = await runAsNobody("next", named, `echo ran`);
+      expect([next.ended.status, next.ended.stdout.toString()]).toEqual([0, "ran\n"]);
     },
     LIMIT_MS,
   );

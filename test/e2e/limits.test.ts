@@ -8,7 +8,7 @@ import { findByCommand } from "../support/processes.ts";
 import { openScene } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 const GRACE_MS = 700;
 /** What a busy machine may add; far from the hours that a limit that is not kept would take. */
 const SLACK_MS = 15_000;
@@ -66,22 +66,22 @@ function wallTimeIn(afterMs: number): string {
 const LIMITS: readonly Limit[] = [
   {
     title: "--timeout",
-    args: () => ["--timeout", "1500ms"],
-    earliestMs: 1500,
+    args: () => ["--timeout", "3s"],
+    earliestMs: 3000,
     outcome: "timeout",
     because: "timeout",
   },
   {
     title: "--idle-timeout",
-    args: () => ["--idle-timeout", "1s"],
-    earliestMs: 1000,
+    args: () => ["--idle-timeout", "2s"],
+    earliestMs: 2000,
     outcome: "idle_timeout",
     because: "idle",
   },
   {
     title: "--not-after",
     // Any other reading of the time zone is hours away.
-    args: () => ["--not-after", wallTimeIn(3000)],
+    args: () => ["--not-after", wallTimeIn(4000)],
     env: { TZ: "Asia/Kolkata" },
     earliestMs: 1000,
     outcome: "timeout",

@@ -72,10 +72,21 @@ test("A-82: a name works with all files in the state directory, or is refused", 
   }
   expect(accepted).toBeGreaterThan(15);
   expect(readdirSync(box).sort()).toEqual(["keep", "state"]);
-  expect(readdirSync(STATE)).toEqual(["logs"]);
+  expect(readdirSync(STATE).sort()).toEqual([
+    "FORMAT",
+    "journal.db",
+    "journal.lock",
+    "leases",
+    "logs",
+    "progress",
+  ]);
+  expect(readdirSync(join(STATE, "progress"))).toEqual([]);
+  expect(readdirSync(join(STATE, "leases"))).toEqual(["job"]);
+  // Each name has a lease of its own: none meets another's by the way its directory is named.
+  expect(readdirSync(join(STATE, "leases", "job")).length).toBe(accepted);
   expect(existsSync("/tmp/wd_evil")).toBe(false);
   expect(existsSync(scene.path("evil"))).toBe(false);
-}, 60_000);
+}, 180_000);
 
 test("A-82: two long names that differ at the end only have two logs", async () => {
   const state = scene.path("long-state");
@@ -119,7 +130,7 @@ test("A-82: a command whose own name is hostile gets a harmless one, and still r
     expect(resolve(scene.readRecord().log.path)).toStartWith(`${scene.path("odd-state")}/logs/`);
   }
   expect(listAll(scene.path("odd-state")).length).toBeGreaterThan(7);
-}, 20_000);
+}, 180_000);
 
 /** Moves cursors, starts lines, turns the direction of writing, or is a control of C1. */
 const HOSTILE = "no\x1b[31m\nsuch\x07\u202e\u009b";
@@ -151,4 +162,4 @@ test("A-82: control characters in the name of a leftover are not printed raw", a
   expect(ended.stderr).toContain("ended ");
   expect(ended.stderr.trimEnd().split("\n").length).toBe(1);
   expect(ended.stderr.trimEnd()).not.toMatch(/[\x00-\x1f\x7f]/);
-}, 20_000);
+}, 180_000);

@@ -3,36 +3,35 @@
  * nobody is told twice.
  */
 import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { roundEntry, roundVariable } from "../support/killing.ts";
 import {
   findByCommand,
+  findGuardOf,
+  isDead,
   python,
   readLines,
   startWithoutTerminal,
   waitForText,
 } from "../support/processes.ts";
-import { openScene, RELEASE } from "../support/scene.ts";
+import { PYTHON } from "../support/outside.ts";
+import { inRounds, limitOf } from "../support/rounds.ts";
+import { findCarriers, openScene, RELEASE, ROUNDS, type Started } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = limitOf(ROUNDS, 300);
 const INNER = [RELEASE, "run", "--log", "off"];
 
 test(
   "A-96: a run within a run runs its command and passes its status through",
   async () => {
-    const echoed = await scene.run([
-      "--log",
-      "off",
-      "--name",
-      "a96",
-      "--",
-      ...INNER,
-      "--name",
-      "a96",
-      "--",
-      "echo",
-      "inner",
-    ]);
+    const echoed = await scene.run(
+      [
+        ["--log", "off", "--name", "a96-outer", "--", ...INNER, "--name", "a96-inner"],
+        ["--", "echo", "inner"],
+      ].flat(),
+    );
     expect(echoed.status).toBe(0);
     expect(echoed.stdout.toString()).toBe("inner\n");
     expect(echoed.stderr).toBe("");
@@ -55,12 +54,41 @@ test(
 );
 
 test(
+  "A-96: a run within a run of the same name is refused at once, also where it would wait",
+  async () => {
+    const mark = scene.path("a96.ran");
+    for (const wait of [[], ["--wait", "1h"]]) {
+      const ended = await scene.run(
+        [
+          ["--log", "off", "--name", "a96", "--"],
+          [...INNER, ...wait, ...scene.recordTo("a96"), "--name", "a96", "--", "touch", mark],
+        ].flat(),
+      );
+      expect([wait, ended.status, existsSync(mark)]).toEqual([wait, 75, false]);
+      expect(ended.stderr).toMatch(
+        /^watchdog: not started: job:a96 is held by a run around this one: .*wait for itself\n$/,
+      );
+      expect(scene.readRecord("a96")).toMatchObject({
+        outcome: "locked",
+        exit_status: 75,
+        status_of: "watchdog",
+        held_by: { key: "job:a96" },
+      });
+    }
+    const without = [...INNER, "--no-lease", "--name", "a96", "--", "touch", mark];
+    const ended = await scene.run(["--log", "off", "--name", "a96", "--", ...without]);
+    expect([ended.status, ended.stderr, existsSync(mark)]).toEqual([0, "", true]);
+  },
+  LIMIT_MS,
+);
+
+test(
   "A-96: the limit of the outer run ends what the inner one started, its session leaders too",
   async () => {
     const script = "setsid sleep 96096 & sleep 96096";
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "1s", "--kill-after", "5s", ...scene.recordTo("outer")],
+        ["--log", "off", "--timeout", "3s", "--kill-after", "5s", ...scene.recordTo("outer")],
         ["--", ...INNER, "--timeout", "60s", "--", "sh", "-c", script],
       ].flat(),
     );
@@ -82,7 +110,7 @@ test(
     const script = `trap "" TERM; echo ready >${ready}; kill -STOP $PPID; exec sleep 96097`;
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "1500ms", "--kill-after", "1s", ...scene.recordTo("stopped")],
+        ["--log", "off", "--timeout", "6s", "--kill-after", "1s", ...scene.recordTo("stopped")],
         ["--", ...INNER, "--", "sh", "-c", script],
       ].flat(),
     );
@@ -94,25 +122,79 @@ test(
   LIMIT_MS,
 );
 
+/** An inner run that tells its pid, and an outer one whose command ends by 8 after it. */
+function startBoth(name: string): { readonly run: Started; readonly innerPid: Promise<number> } {
+  const pidFile = scene.path(`${name}.pid`);
+  const inner = [...INNER, ...scene.recordTo(`${name}-inner`), "--", "sh", "-c"];
+  const script = `${inner.join(" ")} 'echo $PPID >${pidFile}; exec sleep 96098'; exit 8`;
+  const words = ["--log", "off", ...scene.recordTo(name), "--", "sh", "-c", script];
+  const run = scene.start(words, { env: roundVariable(name) });
+  return { run, innerPid: waitForText(pidFile).then(Number) };
+}
+
 test(
-  "when the inner run is killed, the outer one ends what it leaves",
+  "when the inner run is killed, its guard ends what it leaves, and the outer one lets it",
   async () => {
-    const pidFile = scene.path("killed.pid");
-    const inner = [...INNER, "--", "sh", "-c", `'echo $PPID >${pidFile}; exec sleep 96098'`];
-    const run = scene.start([
-      "--log",
-      "off",
-      ...scene.recordTo("killed"),
-      "--",
-      "sh",
-      "-c",
-      `${inner.join(" ")}; exit 8`,
+    await inRounds(ROUNDS, async (round) => {
+      const { run, innerPid } = startBoth(`killed-${round}`);
+      const inner = await innerPid;
+      // Until it runs its own program nobody can know it as a guard.
+      await waitFor(() => findGuardOf(inner), "the guard of the inner run");
+      process.kill(inner, "SIGKILL");
+      const ended = await run.ended;
+      expect([ended.status, ended.stderr.replace(/^Killed\n/, "")]).toEqual([8, ""]);
+      expect(findCarriers(roundEntry(`killed-${round}`))).toEqual([]);
+      expect(scene.readRecord(`killed-${round}`)).toMatchObject({ leftovers: [], exit_code: 8 });
+      expect(scene.readRecord(`killed-${round}-inner`)).toMatchObject({
+        state: "ended",
+        outcome: "abandoned",
+      });
+    });
+    expect(findByCommand(scene, "sleep 96098")).toEqual([]);
+    expect(scene.findProcesses()).toEqual([]);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "a guard is waited for also while it shows no words: its memory file tells it",
+  async () => {
+    // As in exec or in state D. The name and the descriptor are those of a guard.
+    const guard = `import os, time
+os.dup2(os.memfd_create("watchdog-guard", 0), 8)
+open("$READY", "w").write("ready")
+time.sleep(0.6)`;
+    const runWith = (text: string, name: string) => {
+      const ready = scene.path(`${name}.ready`);
+      const python = `${PYTHON} -I -S -c '${text.replace("$READY", ready)}'`;
+      const script = `${python} & until [ -s ${ready} ]; do sleep 0.02; done; exit 8`;
+      return scene.run(["--log", "off", "--", "sh", "-c", script]);
+    };
+    const [waited, twin] = await Promise.all([
+      runWith(guard, "wordless"),
+      runWith(guard.replace(", 8)", ", 7)"), "wordless-twin"),
     ]);
-    process.kill(Number(await waitForText(pidFile)), "SIGKILL");
+    expect([waited.status, waited.stderr]).toEqual([8, ""]);
+    expect(twin.stderr).toMatch(/^watchdog: ended 1 process left by the command: /);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "when the inner run is killed and its guard cannot act, the outer one ends what both leave",
+  async () => {
+    const { run, innerPid } = startBoth("unguarded");
+    const inner = await innerPid;
+    const guard = await waitFor(() => findGuardOf(inner), "the guard of the inner run");
+    process.kill(guard, "SIGSTOP");
+    process.kill(inner, "SIGKILL");
     const ended = await run.ended;
     expect(ended.status).toBe(8);
     expect(findByCommand(scene, "sleep 96098")).toEqual([]);
-    expect(scene.readRecord("killed")["leftovers"]).toMatchObject([{ command: "sleep 96098" }]);
+    expect(isDead(guard)).toBe(true);
+    const { leftovers } = scene.readRecord("unguarded");
+    expect(leftovers).toContainEqual(expect.objectContaining({ command: "sleep 96098" }));
+    expect(scene.readRecord("unguarded-inner")).toMatchObject({ state: "running" });
   },
   LIMIT_MS,
 );

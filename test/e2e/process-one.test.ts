@@ -36,9 +36,12 @@ function countOf(commandLine: string): number {
 describe("A-97: as process 1", () => {
   for (const [log] of LOGS) {
     rootTest(`collects every orphan and passes the status on (--log ${log})`, async () => {
-      const orphans = `for i in $(seq ${ROUNDS}); do (setsid sh -c 'exit 3' &); done`;
-      // The last orphan to end says so; whoever was not collected by then stays a zombie.
-      const look = `until [ "$(ps ax -o stat= | grep -c "^Z")" = 0 ]; do sleep 0.02; done`;
+      const orphan = `setsid sh -c 'echo >>"$0"; exit 3' "$0" an-orphan`;
+      const orphans = `for i in $(seq ${ROUNDS}); do (${orphan} &); done`;
+      // All have been there, and none is left: whoever was not collected stays a zombie.
+      const left = `ps ax -o stat=,args= | grep -c -e "^Z" -e "an-orphan$"`;
+      const areOver = `[ "$(wc -l <"$0")" = ${ROUNDS} ] && [ "$(${left})" = 0 ]`;
+      const look = `until ${areOver}; do sleep 0.02; done`;
       const script = `echo $PPID; ${orphans}; (setsid sleep 96401 &); ${look}; exit 7`;
       const run = startAsProcessOne([
         ...scene.recordTo(`orphans-${log}`),
@@ -48,6 +51,7 @@ describe("A-97: as process 1", () => {
         "sh",
         "-c",
         script,
+        scene.path(`orphans-${log}.began`),
       ]);
       const ended = await run.ended;
       expect(ended.stdout.toString()).toBe("1\n");

@@ -9,7 +9,7 @@ import { openScene } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 /** A shell and five that it has started: all ignore TERM. */
 const SIX = `trap '' TERM; for i in 1 2 3 4 5; do sleep "$1" & done; echo ready >"$2"`;
 
@@ -19,7 +19,7 @@ test(
     const ready = scene.path("limit.ready");
     const run = scene.start(
       [
-        ["--log", "off", "--timeout", "1s", "--kill-after", "200ms", ...scene.recordTo("limit")],
+        ["--log", "off", "--timeout", "5s", "--kill-after", "200ms", ...scene.recordTo("limit")],
         ["--", "sh", "-c", `${SIX}; wait`, "sh", "97601", ready],
       ].flat(),
     );

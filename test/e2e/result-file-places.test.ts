@@ -81,7 +81,7 @@ test("an old file is replaced whole and keeps its mode, whatever the umask", asy
       closeSync(reader);
     }
   }
-}, 20_000);
+}, 180_000);
 
 rootTest("an old file keeps its owner and group when root replaces it", async () => {
   const path = scene.path("owned.json");
@@ -220,7 +220,7 @@ test("a descriptor is written into: the file that the output goes to is not repl
     }
   }
   expect(readdirSync(D).filter((name) => name.includes(".tmp"))).toEqual([]);
-}, 20_000);
+}, 180_000);
 
 test("a pipe as standard output gets the output and then the record", async () => {
   const line = `"$0" run --log off --result-file /dev/stdout -- sh -c 'echo out; exit 4' | cat`;

@@ -4,8 +4,10 @@
  */
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { holdJob, newcomer, RELEASED } from "../support/lease-seen.ts";
 import { runShell } from "../support/outside.ts";
-import { openScene, readCommandLine, rootTest } from "../support/scene.ts";
+import { findGuardOf, isDead } from "../support/processes.ts";
+import { openScene, readCommandLine, rootTest, type Started } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
@@ -14,9 +16,10 @@ const D = scene.directory;
 type Parsed = ReturnType<typeof scene.readRecord>;
 
 const KEYS = (
-  "format run_id job state outcome because exit_status status_of exit_code signal command cwd " +
-  "pid child_pid started_at ended_at duration_ms suspended_ms limits signals leftovers kept " +
-  "left_alone unsignalable output log degraded dropped_lines watchdog"
+  "format run_id run_path job state outcome because exit_status status_of exit_code signal " +
+  "command cwd pid child_pid started_at ended_at duration_ms suspended_ms paused_ms leases " +
+  "held_by guard limits dependencies signals leftovers kept left_alone unsignalable items steps " +
+  "output log checks artifacts suspicions degraded dropped_lines watchdog"
 ).split(" ");
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   limits: ["timeout_ms", "idle_timeout_ms", "not_after"],
@@ -65,8 +68,12 @@ test("while the command runs the record says so, and at the end how it went", as
   expect(readCommandLine(running.child_pid)).toStartWith("sh -c until ");
   expect(running).toMatchObject({
     format: 1,
+    run_path: running.run_id,
     job: "n",
     state: "running",
+    leases: [{ kind: "job", name: "n", generation: 1 }],
+    held_by: null,
+    guard: true,
     outcome: null,
     because: null,
     exit_status: null,
@@ -123,7 +130,7 @@ test("while the command runs the record says so, and at the end how it went", as
   expect(Date.parse(ended.ended_at)).toBeGreaterThanOrEqual(Date.parse(ended.started_at));
   expect(ended.duration_ms).toBeGreaterThanOrEqual(0);
   expect(ended).not.toHaveProperty("command_bytes");
-}, 20_000);
+}, 180_000);
 
 test("a reader in a loop sees a whole record at every moment", async () => {
   const path = scene.path("looped.json");
@@ -145,7 +152,7 @@ test("a reader in a loop sees a whole record at every moment", async () => {
   expect(reads).toBeGreaterThan(100);
   expect([...states].sort()).toEqual(["ended", "running"]);
   expect(readdirSync(D).filter((name) => name.includes(".tmp"))).toEqual([]);
-}, 60_000);
+}, 180_000);
 
 test("a file that cannot be written is told once: the job runs and its status stands", async () => {
   symlinkSync(scene.path("no-such-directory", "x.json"), scene.path("dangling.json"));
@@ -191,29 +198,69 @@ test("a relative path is right also where the working directory's name is not UT
   expect([ended.stdout.toString(), ended.stderr]).toEqual(["4\nr.json\n1\n", ""]);
 });
 
-test("it stays `running` when watchdog was killed, and is the next run's to replace", async () => {
-  const started = scene.start([
-    ...scene.recordTo("killed"),
-    "--log",
-    "off",
-    "--",
-    "sleep",
-    "91071",
-  ]);
+/** A run whose record says `running`, and which goes on until somebody ends it. */
+async function startSleeper(name: string): Promise<Started> {
+  const args = [...scene.recordTo(name), "--log", "off", "--name", name];
+  // Ignored, because a command that lives on would hold them open.
+  const started = scene.start([...args, "--", "sleep", "91071"], {
+    stdout: "ignore",
+    stderr: "ignore",
+  });
   await waitFor(
-    () => existsSync(scene.path("killed.json")) && scene.findProcesses().length === 2,
-    "both",
+    () => existsSync(scene.path(`${name}.json`)) && scene.readRecord(name)["child_pid"] !== null,
+    "the command",
   );
-  const pids = scene.findProcesses();
-  // watchdog first: it would write the end of a command that it has seen die.
+  expect(scene.readRecord(name)).toMatchObject({ state: "running", outcome: null });
+  return started;
+}
+
+test("a refused run leaves the holder's alone, and writes its own where none is", async () => {
+  const { run, release } = await holdJob(scene, "held", scene.recordTo("held"));
+  const before = readFileSync(scene.path("held.json"), "utf8");
+  expect((await newcomer(scene, "held", scene.recordTo("held"))).status).toBe(75);
+  expect(readFileSync(scene.path("held.json"), "utf8")).toBe(before);
+  expect((await newcomer(scene, "held", scene.recordTo("own"))).status).toBe(75);
+  expect(scene.readRecord("own")).toMatchObject({ state: "ended", outcome: "locked" });
+  release();
+  await run.ended;
+  expect(scene.readRecord("held")).toMatchObject({ state: "ended", exit_status: RELEASED });
+});
+
+test("when watchdog was killed, its guard makes `running` to `ended` and `abandoned`", async () => {
+  const started = await startSleeper("killed");
+  const before = scene.readRecord("killed");
   started.kill("SIGKILL");
-  await waitFor(() => scene.findProcesses().length === 1, "the end of watchdog");
-  for (const pid of pids.filter((one) => one !== started.pid)) process.kill(pid, "SIGKILL");
   await started.ended;
-  expect(scene.readRecord("killed").state).toBe("running");
-  await scene.run([...scene.recordTo("killed"), "--log", "off", "--", "true"]);
-  expect(scene.readRecord("killed").state).toBe("ended");
-}, 20_000);
+  await waitFor(() => scene.readRecord("killed")["state"] === "ended", "the guard's record");
+  expect(scene.readRecord("killed")).toMatchObject({
+    run_id: before["run_id"],
+    command: before["command"],
+    outcome: "abandoned",
+    exit_code: null,
+    exit_status: null,
+  });
+  expect(scene.findProcesses()).toEqual([]);
+}, 180_000);
+
+test("it stays `running` when the guard was killed too, and the next run replaces it", async () => {
+  const started = await startSleeper("both-killed");
+  const runId = scene.readRecord("both-killed")["run_id"];
+  const guard = await waitFor(() => findGuardOf(started.pid), "the guard");
+  // Stopped first: it must not bury, and watchdog would start another one in its place.
+  process.kill(guard, "SIGSTOP");
+  started.kill("SIGKILL");
+  process.kill(guard, "SIGKILL");
+  await started.ended;
+  await waitFor(() => isDead(guard), "the end of the guard");
+  expect(scene.readRecord("both-killed")).toMatchObject({ state: "running", run_id: runId });
+  expect(scene.findProcesses().length).toBe(1);
+  const next = [...scene.recordTo("both-killed"), "--name", "both-killed", "--log", "off"];
+  const ended = await scene.run([...next, "--", "true"]);
+  expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining(String(runId))]);
+  expect(scene.readRecord("both-killed")).toMatchObject({ state: "ended", outcome: "ok" });
+  expect(scene.readRecord("both-killed")["run_id"]).not.toBe(runId);
+  expect(scene.findProcesses()).toEqual([]);
+}, 180_000);
 
 rootTest(
   "a full disk is a warning: the old file stays, and nothing remains beside it",

@@ -48,7 +48,7 @@ test("descriptors of the caller arrive, whatever they are", async () => {
       expect(wrapped.length).toBeGreaterThan(4);
     }
   }
-}, 30_000);
+}, 180_000);
 
 test("two hundred descriptors of the caller arrive", async () => {
   const open = Array.from({ length: 100 }, () => "pipe");
@@ -68,7 +68,7 @@ test("`<(…)` of bash works, and its writer is not one of the job's processes",
   const { ended } = scene.startProgram(["bash", "-c", script], { env: { W: RELEASE } });
   const found = await ended;
   expect([found.stdout.toString(), found.stderr]).toEqual(["one\ntwo\n0\n", ""]);
-}, 20_000);
+}, 180_000);
 
 test("output through `>(…)` of bash arrives, with a log and without", async () => {
   for (const mode of ["on", "off"]) {
@@ -78,7 +78,7 @@ test("output through `>(…)` of bash arrives, with a log and without", async ()
     const lines = (await ended).stdout.toString().split("\n").sort();
     expect(lines).toEqual(["", "err:err", "five:five", "out"]);
   }
-}, 20_000);
+}, 180_000);
 
 test("the jobserver of `make -j` reaches a make below watchdog", async () => {
   await Bun.write(
@@ -107,7 +107,7 @@ test("the jobserver of `make -j` reaches a make below watchdog", async () => {
     ).toEqual(["a", "b", "c", "d"]);
     expect(found.status).toBe(0);
   }
-}, 30_000);
+}, 180_000);
 
 test("a lock of flock(1) that the caller holds is the command's too", async () => {
   const script = `exec 9>"$D/lock"; flock 9
@@ -130,7 +130,7 @@ test("A-22: a second run is not held up by a daemon that the first one left", as
     Array(3).fill(" -> /dev/null"),
   );
   process.kill(daemon, "SIGKILL");
-}, 20_000);
+}, 180_000);
 
 test("nothing is read from standard input but what the command reads", async () => {
   for (const MODE of ["on", "off"]) {

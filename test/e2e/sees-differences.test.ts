@@ -58,7 +58,7 @@ test("descriptors 0, 1 and 2 that the caller closed stay closed with --log off",
     const wrapped = await lookAtStandardThree(closed, "off");
     for (const fd of closed) expect([without[fd], wrapped[fd]]).toEqual(["closed", "closed"]);
   }
-}, 20_000);
+}, 180_000);
 
 test("descriptors 1 and 2 that the caller closed lead nowhere while output is copied", async () => {
   for (const mode of ["on", "auto"]) {
@@ -69,7 +69,7 @@ test("descriptors 1 and 2 that the caller closed lead nowhere while output is co
       "pipe:[N]",
     ]);
   }
-}, 20_000);
+}, 180_000);
 
 test("closed descriptors change no status, and nothing lands in a file of watchdog's", async () => {
   const script = "echo to-one; echo to-two >&2; exit 3";
@@ -162,7 +162,7 @@ test("orphans of the command are watchdog's children, not process 1's", async ()
   });
   const [parent, watchdog] = ended.stdout.toString().split("\n");
   expect(parent).toBe(watchdog);
-}, 20_000);
+}, 180_000);
 
 test("LISTEN_PID and LISTEN_FDS are taken away, because they name another process", async () => {
   const env = { LISTEN_PID: "1", LISTEN_FDS: "1", LISTEN_FDNAMES: "x", NOTIFY_SOCKET: "/run/n" };
@@ -195,4 +195,4 @@ test("output that cannot be written ends the command by SIGPIPE, and is told", a
     const isTold = readFileSync(scene.path("full"), "utf8").includes("ENOSPC");
     expect([mode, isTold]).toEqual([mode, mode === "on"]);
   }
-}, 20_000);
+}, 180_000);

@@ -40,13 +40,17 @@ async function runWith(state: string, extra: readonly string[] = []): Promise<Tr
   return { code: ended.code, hasRun: existsSync(mark), stderr: ended.stderr, hasRecord };
 }
 
-async function expectRefused(state: string, reason: string): Promise<void> {
+async function expectRefused(
+  state: string,
+  reason: string,
+  advice = "watchdog help run",
+): Promise<void> {
   for (const log of ["on", "off"]) {
     const tried = await runWith(state, ["--log", log]);
     expect([state, tried.code, tried.hasRun, tried.hasRecord]).toEqual([state, 78, false, false]);
     const [error = "", hint = "", end] = tried.stderr.split("\n");
     expect(error).toBe(`watchdog: error: state directory ${state}: ${reason}`);
-    expect(hint).toBe("watchdog: hint: watchdog help run");
+    expect(hint).toBe(`watchdog: hint: ${advice}`);
     expect(end).toBe("");
   }
 }
@@ -72,7 +76,7 @@ test("a file, a fifo and a directory that others may write to are refused", asyn
   await scene.startProgram(["mkfifo", scene.path("fifo")]).ended;
   await expectRefused(scene.path("file"), "it is not a directory");
   await expectRefused(scene.path("fifo"), "it is not a directory");
-  for (const mode of [0o720, 0o702, 0o777, 0o1777, 0o2770]) {
+  for (const mode of [0o720, 0o702, 0o770, 0o777, 0o1777, 0o2775, 0o3770]) {
     const path = scene.path(`open-${mode.toString(8)}`);
     mkdirSync(path);
     chmodSync(path, mode);
@@ -92,7 +96,9 @@ test.skipIf(compiler === null)("a remote file system is refused, made before or 
     const args = ["--state-dir", state, "--", "touch", scene.path("remote-ran")];
     const ended = await scene.run(args, { env: { LD_PRELOAD: shim } });
     expect([ended.code, existsSync(scene.path("remote-ran"))]).toEqual([78, false]);
-    expect(ended.stderr).toContain(`${state}: it is on NFS, expected a local file system\n`);
+    expect(ended.stderr).toContain(
+      `${state}: it is on NFS, expected a local file system (or --assume-local-state)\n`,
+    );
   }
 });
 
@@ -108,7 +114,7 @@ rootTest("somebody else's directory is refused", async () => {
   const path = scene.path("foreign");
   mkdirSync(path, { mode: 0o700 });
   chownSync(path, NOBODY, NOBODY);
-  await expectRefused(path, `it belongs to uid ${NOBODY}, expected uid 0`);
+  await expectRefused(path, `it belongs to uid ${NOBODY}, expected uid 0`, "su -s /bin/sh nobody");
 });
 
 test("a relative directory is made absolute for the command", async () => {
@@ -154,10 +160,22 @@ test("a relative directory below a name that is not UTF-8 is refused, and not ma
   expect(existsSync(scene.path("absolute"))).toBe(true);
 });
 
-test("a directory that cannot be made is a warning: the job runs, without a log", async () => {
+test("a directory that cannot be made is 125: no lease can be had, and nothing runs", async () => {
   await Bun.write(scene.path("blocked"), "");
   const state = scene.path("blocked", "state");
-  const tried = await runWith(state, ["--log", "on"]);
+  for (const log of ["on", "off"]) {
+    const tried = await runWith(state, ["--log", log]);
+    expect([log, tried.code, tried.hasRun, tried.hasRecord]).toEqual([log, 125, false, false]);
+    expect(tried.stderr).toMatch(
+      /^watchdog: error: state directory .*blocked.*ENOTDIR.*\nwatchdog: hint: watchdog .*\n$/,
+    );
+  }
+});
+
+test("with --no-lease it is a warning: the job runs, without a log", async () => {
+  await Bun.write(scene.path("blocked"), "");
+  const state = scene.path("blocked", "state");
+  const tried = await runWith(state, ["--no-lease", "--log", "on"]);
   expect([tried.code, tried.hasRun, tried.hasRecord]).toEqual([9, true, true]);
   expect(tried.stderr).toMatch(/^watchdog: no log is kept: .*blocked.*ENOTDIR.*\n$/);
   expect(scene.readRecord(`try-${tries}`)).toMatchObject({ outcome: "failed", exit_code: 9 });
@@ -179,12 +197,15 @@ interface Default {
 }
 
 /**
- * Where an ordinary user's state lies by default, with this environment. The binary must be
- * readable for everybody.
+ * A run of an ordinary user with the state that it has by default, with this environment; prints
+ * where it lies. The binary must be readable for everybody.
  */
-async function findDefault(uid: number, environment: readonly string[]): Promise<Default> {
-  const script = "echo $WATCHDOG_STATE_DIR";
-  const ended = await scene.startProgram([
+function runByDefault(
+  uid: number,
+  environment: readonly string[],
+  options: readonly string[],
+): Promise<Ended> {
+  return scene.startProgram([
     "setpriv",
     `--reuid=${uid}`,
     `--regid=${uid}`,
@@ -199,11 +220,20 @@ async function findDefault(uid: number, environment: readonly string[]): Promise
     "run",
     "--log",
     "off",
+    ...options,
     "--",
     "sh",
     "-c",
-    script,
+    "echo $WATCHDOG_STATE_DIR",
   ]).ended;
+}
+
+async function findDefault(
+  uid: number,
+  environment: readonly string[],
+  options: readonly string[] = [],
+): Promise<Default> {
+  const ended = await runByDefault(uid, environment, options);
   expect([environment, ended.code]).toEqual([environment, 0]);
   return { state: ended.stdout.toString().trimEnd(), stderr: ended.stderr };
 }
@@ -229,14 +259,18 @@ rootTest(
       ["HOME=/nowhere", "XDG_STATE_HOME=/tmp/xdg", "PATH=/usr/bin:/bin"],
       ["HOME=", "USER=root", "LOGNAME=root"],
     ]) {
-      const { state, stderr } = await findDefault(uid, environment);
+      const { state, stderr } = await findDefault(uid, environment, ["--no-lease"]);
       expect([environment, state]).toEqual([environment, expected]);
       // The home of this user is not its own: it says so, and the job runs.
-      expect(stderr).toMatch(/^(watchdog: no log is kept: .*\n)?$/);
+      expect(stderr).toMatch(/^watchdog: no log is kept: .*\n$/);
+      // With a lease to be had there, it names the place and runs nothing.
+      const leased = await runByDefault(uid, environment, []);
+      expect([environment, leased.code, leased.stdout.length]).toEqual([environment, 125, 0]);
+      expect(leased.stderr).toStartWith(`watchdog: error: state directory ${expected} cannot be`);
     }
     expect(existsSync("/tmp/xdg")).toBe(false);
   },
-  30_000,
+  180_000,
 );
 
 rootTest(
@@ -256,7 +290,7 @@ rootTest(
     expect(nobody.state).toBe(`/var/tmp/watchdog-${NOBODY}`);
     await scene.startProgram(["rm", "-rf", `/var/tmp/watchdog-${NOBODY}`]).ended;
   },
-  30_000,
+  180_000,
 );
 
 rootTest(
@@ -279,11 +313,17 @@ rootTest(
     expect(ended.stderr).toContain(
       `state directory ${state}: it belongs to uid 0, expected uid ${NOBODY}`,
     );
-    const below = [...argv, "--state-dir", `${state}/new`, "--", "echo", "ran"];
-    const warned = await scene.startProgram(below, { cwd: "/" }).ended;
+    const below = ["--state-dir", `${state}/new`, "--", "echo", "ran"];
+    const stopped = await scene.startProgram([...argv, ...below], { cwd: "/" }).ended;
+    expect([stopped.code, stopped.stdout.length]).toEqual([125, 0]);
+    expect(stopped.stderr).toMatch(
+      /^watchdog: error: .*roots\/new.*EACCES.*\nwatchdog: hint: .*\n$/,
+    );
+    const unleased = [...argv, "--no-lease", ...below];
+    const warned = await scene.startProgram(unleased, { cwd: "/" }).ended;
     expect([warned.code, warned.stdout.toString()]).toEqual([0, "ran\n"]);
     expect(warned.stderr).toMatch(/^watchdog: no log is kept: .*roots\/new.*EACCES.*\n$/);
     expect(dirname(RELEASE)).not.toBe(state);
   },
-  30_000,
+  180_000,
 );

@@ -65,7 +65,7 @@ test("A-33: a command that cannot be started gives 126 or 127, and one line", as
       child_pid: null,
     });
   }
-}, 30_000);
+}, 180_000);
 
 test("A-33: these statuses are the ones that bash gives", async () => {
   for (const { word, status } of REFUSALS) {
@@ -153,7 +153,7 @@ test("an environment that is too large with watchdog's variables gives 125", asy
   expect(ended.code).toBe(125);
   expect(ended.stderr).toMatch(/^watchdog: error: \/bin\/true: .*(E2BIG|too long|too large)/);
   expect(ended.stderr.split("\n").length).toBeLessThanOrEqual(3);
-}, 60_000);
+}, 180_000);
 
 rootTest("a file without the right to execute gives 126 to root too", async () => {
   const ended = await scene.run(["--log", "off", "--", scene.path("plain")]);

@@ -10,7 +10,7 @@ import { findCommands, KEY, openShell, openTerminal } from "../support/terminal.
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 const BOTH = [
   ["without watchdog", ""],
   ["with watchdog", "$W run "],
@@ -175,6 +175,7 @@ describe("the terminal's settings", () => {
       const record = scene.recordTo("behind").join(" ");
       const shell = await openShell(scene);
       await shell.ask(`$W run ${record} sh -c 'until [ -e ${go} ]; do sleep 0.05; done' &`);
+      await waitFor(() => existsSync(scene.path("behind.json")), "the run in the background");
       const wait = `until [ -e ${after}.go ]; do sleep 0.05; done`;
       const full = `stty raw -echo -isig; stty -a >${before}; ${wait}; stty -a >${after}`;
       shell.begin(`sh -c '${full}'`);

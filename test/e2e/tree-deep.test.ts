@@ -9,7 +9,7 @@ import { python, readLines, startWithoutTerminal, waitForText } from "../support
 import { FIXTURES, openScene } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 180_000;
 /** Members that nobody tells give up after this many seconds. */
 const LIFE_S = "60";
 /** Who was not told is killed then, so that a broken build ends soon. */
@@ -123,7 +123,7 @@ test(
     const chain = chainOf("killed", 20, AT_ONCE);
     const run = scene.start(
       [
-        ["--log", "off", "--signal", "KILL", "--timeout", "2s", ...scene.recordTo("killed")],
+        ["--log", "off", "--signal", "KILL", "--timeout", "6s", ...scene.recordTo("killed")],
         ["--", ...chain.words],
       ].flat(),
     );

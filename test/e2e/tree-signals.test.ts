@@ -12,11 +12,12 @@ import {
   waitForCommand,
   waitForText,
 } from "../support/processes.ts";
+import { limitOf } from "../support/rounds.ts";
 import { openScene, RELEASE, ROUNDS } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 90_000;
+const LIMIT_MS = limitOf(ROUNDS, 60);
 const ALL = "HUP,INT,QUIT,USR1,USR2,TERM";
 
 function waitForLine(file: string, line: string, count = 1): Promise<unknown> {

@@ -8,7 +8,7 @@ import { findByCommand, python, readLines, waitForText } from "../support/proces
 import { openScene } from "../support/scene.ts";
 
 const scene = openScene(import.meta.file);
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 /** Long before a marker ends by itself: proves that nobody waited for it. */
 const SOON_MS = 20_000;
 
@@ -50,7 +50,7 @@ test(
     );
     const ended = await scene.run(
       [
-        ["--log", "off", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a02")],
+        ["--log", "off", "--timeout", "3s", "--kill-after", "1s", ...scene.recordTo("a02")],
         ["--", "bash", "-c", `bash ${script}; sleep 91002`],
       ].flat(),
     );
@@ -196,7 +196,7 @@ test(
     const script = `echo "all clear"; (sleep 91099 &); exec sleep 91099`;
     const ended = await scene.run(
       [
-        ["--log", "on", "--timeout", "2s", "--kill-after", "1s", ...scene.recordTo("a99")],
+        ["--log", "on", "--timeout", "4s", "--kill-after", "1s", ...scene.recordTo("a99")],
         ["--", "bash", "-c", script],
       ].flat(),
     );

@@ -29,9 +29,22 @@ test("-v names the run, its surroundings and why the outcome is what it is", asy
     `watchdog: run ${record["run_id"]} of job told, state in ${scene.stateDirectory}`,
   );
   expect(lines[1]).toContain("output inherited; 0 children from before the run");
+  expect(lines[2]).toMatch(/^watchdog: job:told was free \(R4 [a-z-]+\)$/);
   expect(lines.at(-1)).toMatch(
     /^watchdog: outcome failed because exited, status 3 of command, after \d+ ms$/,
   );
+});
+
+test("-v tells of each key what was found, and with --no-lease of none", async () => {
+  const keysOf = async (options: readonly string[]): Promise<string[]> => {
+    const words = ["-v", "--name=keyed", "--log=off", ...options, "--", "true"];
+    const { stderr } = await scene.run(words);
+    return [...stderr.matchAll(/^watchdog: (\S+) was free \(R4 .*\)$/gm)].map(
+      ([, key]) => `${key}`,
+    );
+  };
+  expect(await keysOf(["--lane=gpu", "--lock=db:x"])).toEqual(["db:x", "job:keyed", "lane:gpu"]);
+  expect(await keysOf(["--no-lease"])).toEqual([]);
 });
 
 test("-v tells every signal that was sent, to how many, and what for", async () => {

@@ -9,14 +9,14 @@ import type { Import } from "./source-files.ts";
 const FLOORS: readonly (readonly string[])[] = [
   ["core"],
   ["os"],
-  ["lease", "tree", "output", "probe", "journal", "notify"],
-  ["run", "repair", "job"],
+  ["lease", "tree", "output", "probe", "progress", "circuit", "journal", "notify"],
+  ["run", "inspect", "fence", "retry", "repair", "patrol", "doctor", "job"],
   ["cli"],
   ["main"],
 ];
 
 /** Each costs more than a whole empty start of the binary. */
-const SLOW_PACKAGES = ["zod", "citty", "consola"];
+const SLOW_PACKAGES = ["zod", "citty", "consola", "yaml"];
 
 const PACKAGES = [...SLOW_PACKAGES];
 

@@ -21,8 +21,15 @@ const TOP_LEVEL = [
   "tsconfig.json",
 ];
 
-const RUNTIME_DEPENDENCIES = ["citty", "consola", "zod"];
-const BUILD_DEPENDENCIES = ["bun", "bun-types", "fast-check", "oxlint", "typescript"];
+const RUNTIME_DEPENDENCIES = ["citty", "consola", "yaml", "zod"];
+const BUILD_DEPENDENCIES = [
+  "bun",
+  "bun-types",
+  "fast-check",
+  "oxlint",
+  "playwright-core",
+  "typescript",
+];
 
 interface Described {
   readonly dependencies: Record<string, string>;

@@ -42,8 +42,11 @@ describe("the release binary", () => {
   });
 
   test("ignores WATCHDOG_FAULT, which the fault build obeys or complains about", () => {
+    const state = mkdtempSync(`${tmpdir()}/watchdog-test-`);
     const env = { PATH: process.env["PATH"] ?? "", WATCHDOG_FAULT: "no such thing" };
-    const done = Bun.spawnSync([RELEASE, "run", "--log", "off", "--", "true"], { env });
+    const words = ["run", "--state-dir", state, "--log", "off", "--", "true"];
+    const done = Bun.spawnSync([RELEASE, ...words], { env });
+    rmSync(state, { recursive: true });
     expect({ status: done.exitCode, stderr: done.stderr.toString() }).toEqual({
       status: 0,
       stderr: "",

@@ -6,12 +6,14 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
   type Cookie,
+  decideChild,
   decideAsked,
   decideKilled,
   decideMembers,
   decideMembership,
   identify,
   isDead,
+  type Membership,
   type ProcessRow,
   type TreeView,
 } from "../../src/core/tree-members.ts";
@@ -113,7 +115,7 @@ test("agrees with a walk downwards on every graph of three processes", () => {
   expect(wrong).toEqual([]);
   expect(count).toBe(2 * 49 * 16 * 3 * 4 * 2);
   expect(members).toBeGreaterThan(count / 10);
-}, 60_000);
+}, 180_000);
 
 /** Thirty processes with any parents at all, loops and strangers among them. */
 const anyView: fc.Arbitrary<TreeView> = fc
@@ -162,7 +164,7 @@ test("on large graphs a member is never one who is never ours, and all get an an
     { numRuns: 150 },
   );
   expect(members).toBeGreaterThan(150);
-}, 60_000);
+}, 180_000);
 
 test("on large graphs who is told to end is a living member, and KILL hits children alone", () => {
   fc.assert(
@@ -177,7 +179,47 @@ test("on large graphs who is told to end is a living member, and KILL hits child
     }),
     { numRuns: 150 },
   );
-}, 60_000);
+}, 180_000);
+
+/** Decides from the root down, each by its parent alone. */
+function decideDownwards(view: TreeView): Map<number, Membership> {
+  const decided = new Map<number, Membership>();
+  const queue: (readonly [number, Membership | undefined])[] = [[view.self, undefined]];
+  for (const [parent, membership] of queue) {
+    for (const row of view.rows.filter((one) => one.ppid === parent)) {
+      if (decided.has(row.pid)) continue; // a loop
+      const child = decideChild(view, row, membership);
+      decided.set(row.pid, child);
+      queue.push([row.pid, child]);
+    }
+  }
+  return decided;
+}
+
+test("one by one from the root down the answers are the same, whoever was reached", () => {
+  let reached = 0;
+  fc.assert(
+    fc.property(anyView, (view) => {
+      const whole = decideMembers(view);
+      const downwards = decideDownwards(view);
+      reached += downwards.size;
+      for (const [pid, membership] of downwards)
+        expect(membership).toEqual(whole.get(pid) as never);
+      const members = [...whole].filter(([, { kind }]) => kind === "member");
+      expect(members.every(([pid]) => downwards.has(pid))).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+  for (const choice of listChoices().filter((_, index) => index % 7 === 0)) {
+    const view = makeView(choice);
+    const downwards = decideDownwards(view);
+    reached += downwards.size;
+    const whole = decideMembers(view);
+    const differing = [...downwards].filter(([pid, one]) => !Bun.deepEquals(one, whole.get(pid)));
+    if (differing.length > 0) throw new Error(JSON.stringify({ choice, differing }));
+  }
+  expect(reached).toBeGreaterThan(1_000);
+}, 180_000);
 
 test("does not depend on the order in which processes were seen", () => {
   fc.assert(
@@ -188,4 +230,4 @@ test("does not depend on the order in which processes were seen", () => {
     }),
     { numRuns: 150 },
   );
-}, 60_000);
+}, 180_000);

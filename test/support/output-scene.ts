@@ -12,6 +12,7 @@ import { startCopy } from "../../src/output/copy.ts";
 export const WORKERS: WorkerUrls = {
   copy: new URL("../../src/output/copy-worker.ts", import.meta.url),
   log: new URL("../../src/output/log-worker.ts", import.meta.url),
+  match: new URL("../../src/output/match-worker.ts", import.meta.url),
 };
 
 export interface OutputScene {
@@ -42,6 +43,7 @@ export function openOutputScene(): OutputScene {
       startCopy({
         streams,
         log: undefined,
+        patterns: [],
         spoolDirectory: undefined,
         workerUrls: WORKERS,
         ...plan,

@@ -26,6 +26,17 @@ export function findAnywhere(command: string): number[] {
     .filter((pid) => readCommandLine(pid) === command && !isDead(pid));
 }
 
+/** The shell that waits for the end of this watchdog; it carries no cookie of the scene. */
+export function findGuardOf(pid: number): number | undefined {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .find(
+      (one) =>
+        readStatusLine(one, "PPid") === String(pid) && readCommandLine(one).includes("__bury"),
+    );
+}
+
 /** Waits until there are that many of them. */
 export async function waitForCommand(scene: Scene, command: string, count = 1): Promise<number[]> {
   return waitFor(() => {
@@ -50,6 +61,12 @@ export function readLines(path: string): string[] {
     .filter((line) => line !== "");
 }
 
+/** Those that end: the last one may be in the midst of being written. */
+export function readWholeLines(path: string): string[] {
+  if (!existsSync(path)) return [];
+  return readFileSync(path, "utf8").split("\n").slice(0, -1);
+}
+
 /** One line of `/proc/PID/status`; undefined if the process is gone. */
 export function readStatusLine(pid: number, name: string): string | undefined {
   try {
@@ -60,7 +77,8 @@ export function readStatusLine(pid: number, name: string): string | undefined {
   }
 }
 
-function isDead(pid: number): boolean {
+/** Gone, or a zombie that nobody has collected yet. */
+export function isDead(pid: number): boolean {
   const state = readStatusLine(pid, "State");
   return state === undefined || state.startsWith("Z") || state.startsWith("X");
 }

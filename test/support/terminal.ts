@@ -115,7 +115,11 @@ export async function openShell(scene: Scene, options: TerminalOptions = {}): Pr
     return { text: terminal.screen.slice(from), status: Number(found[1]) };
   };
   await prompt();
-  return makeShell(terminal, prompt);
+  const shell = makeShell(terminal, prompt);
+  // At a key the kernel signals first and then throws away what is on its way to the screen
+  // (termios(3), NOFLSH; n_tty.c, isig): the answer of a quick command would be lost with it.
+  await shell.ask("stty noflsh");
+  return shell;
 }
 
 function makeShell(terminal: Terminal, prompt: () => Promise<Answer>): Shell {

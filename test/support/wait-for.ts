@@ -8,7 +8,7 @@ export interface WaitOptions {
   readonly stepMs?: number;
 }
 
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 60_000;
 const STEP_MS = 15;
 
 /** Resolves with the first value that is neither `undefined` nor `false`. */

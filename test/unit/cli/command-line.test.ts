@@ -53,7 +53,13 @@ describe("the options of run", () => {
     const words = `run --timeout 2h --idle-timeout 30m --idle-cpu 0.5% --idle-io 1MiB
       --not-after 06:00 --signal INT --kill-after 0 --leftovers wait --log on --log-max 1MiB
       --log-keep 2MiB --quiet --verbose --name n --result-file r.json --success-exit-codes 24
-      --no-lease --state-dir /s -- ls`.split(/\s+/);
+      --lock db:orders --lane gpu --task T42 --worktree /w --wait 10m --conflict-exit-code 0
+      --heartbeat-interval 1s --stale-after 3s --guard-grace 5s --assume-local-state
+      --on-survivors wait --strict-worktree --repair-cooldown 1m --state-group backup
+      --expect-output --min-duration 1m --strict
+      --max-fail-rate 20% --max-consecutive-fails 5
+      --remind-every 1h --notify-timeout 10s
+      --state-dir /s --config c.toml --every 24h -- ls`.split(/\s+/);
     const options: RunOptions = {
       timeoutMs: 7_200_000,
       idleTimeoutMs: 1_800_000,
@@ -62,6 +68,7 @@ describe("the options of run", () => {
       notAfter: { hour: 6, minute: 0, second: 0 },
       signal: 2,
       killAfterMs: 0,
+      isKillAfterOnLine: true,
       leftovers: "wait",
       log: "on",
       logMaxBytes: 2 ** 20,
@@ -72,8 +79,50 @@ describe("the options of run", () => {
       resultFile: "r.json",
       successExitCodes: [0, 24],
       stateDir: "/s",
+      locks: [
+        { kind: "db", name: "orders" },
+        { kind: "lane", name: "gpu" },
+        { kind: "task", name: "T42" },
+      ],
+      lane: "gpu",
+      task: "T42",
+      worktree: "/w",
+      waitMs: 600_000,
+      hasLease: true,
+      conflictExitCode: 0,
+      heartbeatIntervalMs: 1_000,
+      staleAfterMs: 3_000,
+      guardGraceMs: 5_000,
+      assumesLocalState: true,
+      onSurvivors: "wait",
+      isStrictWorktree: true,
+      repairCooldownMs: 60_000,
+      stateGroup: "backup",
+      configFile: "c.toml",
+      // All about these is in probe-options.test.ts.
+      probes: [],
+      readyProbes: [],
+      countsPaused: false,
+      // All about these is in check-options.test.ts.
+      expectFiles: [],
+      expectsOutput: true,
+      expectMatches: [],
+      failMatches: [],
+      minDurationMs: 60_000,
+      isStrict: true,
+      maxFailRate: 20,
+      maxConsecutiveFails: 5,
+      everyMs: 86_400_000,
+      cron: undefined,
+      timeZone: undefined,
+      sinks: [],
+      masks: [],
+      remindEveryMs: 3_600_000,
+      notifyTimeoutMs: 10_000,
     };
     expectRun(words, options, words.length - 1);
+    expect(Object.keys(options).toSorted()).toEqual(Object.keys(DEFAULT_RUN_OPTIONS).toSorted());
+    expectRun(["run", "--no-lease", "ls"], { hasLease: false }, 2);
   });
 
   test("given twice: the last wins, so that a script can append the overriding one", () => {
@@ -83,7 +132,7 @@ describe("the options of run", () => {
 
   test("0 is no limit, but KILL at once for --kill-after", () => {
     expectRun(["run", "--timeout", "0", "--idle-timeout", "0", "ls"], {}, 5);
-    expectRun(["run", "--kill-after", "0", "ls"], { killAfterMs: 0 }, 3);
+    expectRun(["run", "--kill-after", "0", "ls"], { killAfterMs: 0, isKillAfterOnLine: true }, 3);
   });
 });
 
@@ -103,7 +152,7 @@ describe("variables", () => {
       expectRun(["run", "ls"], {}, 1, { WATCHDOG_QUIET: off });
     }
     expectRun(["run", "--quiet", "ls"], { isQuiet: true }, 2, { WATCHDOG_QUIET: "0" });
-    expectRun(["run", "ls"], {}, 1, { WATCHDOG_TIMEOUT: "", WATCHDOG_LOCK: "" });
+    expectRun(["run", "ls"], {}, 1, { WATCHDOG_TIMEOUT: "", WATCHDOG_STORE: "" });
   });
 
   test("of systemd and of the run around this one are not options", () => {
@@ -115,12 +164,16 @@ describe("variables", () => {
 test("keep takes its own options and starts the command behind them", () => {
   expect(cutCommandLine(["keep", "--output", "o.log", "--", "redis-server", "--x"], {})).toEqual({
     kind: "keep",
-    options: { outputPath: "o.log", stateDir: undefined },
+    options: { outputPath: "o.log", stateDir: undefined, configFile: undefined },
     commandAt: 4,
   });
   expect(
     cutCommandLine(["keep", "ls"], { WATCHDOG_STATE_DIR: "/s", WATCHDOG_TIMEOUT: "x" }),
-  ).toEqual({ kind: "keep", options: { outputPath: undefined, stateDir: "/s" }, commandAt: 1 });
+  ).toEqual({
+    kind: "keep",
+    options: { outputPath: undefined, stateDir: "/s", configFile: undefined },
+    commandAt: 1,
+  });
 });
 
 test("help and version are asked for in every usual way", () => {
@@ -141,7 +194,7 @@ test("help and version are asked for in every usual way", () => {
 
 test("never looks at a word of the command", () => {
   const seen = new Set<number>();
-  const words = ["run", "--timeout", "5", "-v", "--", "sh", "--lock", "--nosuch", "-h"];
+  const words = ["run", "--timeout", "5", "-v", "--", "sh", "--store", "--nosuch", "-h"];
   const watched = new Proxy(words, {
     get(target, key, receiver) {
       if (typeof key === "string" && /^\d+$/.test(key)) seen.add(Number(key));
@@ -162,12 +215,17 @@ describe("the table of options", () => {
     for (const row of RUN_COMMAND.rows) {
       const parsed = row.read(row.defaultText);
       if (!takesValue(row) || parsed.kind === "refused" || row.kind === "text") continue;
-      if (row.kind === "path") continue;
+      if (row.kind === "path" || row.kind === "texts") continue;
+      if ("probing" in parsed.value) continue; // in probe-options.test.ts
+      if ("sinks" in parsed.value || "masks" in parsed.value) continue; // in sink-options.test.ts
       isRead.add(row.flag);
       const wanted = row.flag === "--kill-after" ? { killAfterMs: DEFAULT_KILL_AFTER_MS } : {};
       expect({ ...DEFAULT_RUN_OPTIONS, ...wanted }).toMatchObject(parsed.value);
     }
     expect([...isRead].toSorted()).toEqual([
+      "--conflict-exit-code",
+      "--guard-grace",
+      "--heartbeat-interval",
       "--idle-cpu",
       "--idle-io",
       "--kill-after",
@@ -175,30 +233,35 @@ describe("the table of options", () => {
       "--log",
       "--log-keep",
       "--log-max",
+      "--notify-timeout",
+      "--on-survivors",
+      "--remind-every",
+      "--repair-cooldown",
       "--signal",
+      "--stale-after",
       "--success-exit-codes",
     ]);
   });
 
   test("has an example that its own reader accepts for each option with a value", () => {
     const rows = RUN_COMMAND.rows.filter((row) => takesValue(row));
-    expect(rows.length).toBe(15);
+    expect(rows.length).toBe(69);
     for (const row of rows)
       expect([row.flag, row.read(row.example).kind]).toEqual([row.flag, "value"]);
   });
 
   test("gives no option the variable of a command; WATCHDOG_STATE_DIR alone is both", () => {
     const taken = [...CHILD_VARIABLES.map((row) => row.name), "WATCHDOG_USEC", "WATCHDOG_PID"];
-    expect(taken.length).toBe(11);
+    expect(taken.length).toBe(12);
     const names = listOptionVariables();
     expect(names.filter((name) => taken.includes(name))).toEqual([]);
     expect(taken.filter((name) => isOptionVariable(name))).toEqual([]);
     expect(new Set(names).size).toBe(names.length);
-    for (const name of ["PATH", "TIMEOUT", "WATCHDOG_", "WATCHDOG_timeout", "WATCHDOG_lock"]) {
+    for (const name of ["PATH", "TIMEOUT", "WATCHDOG_", "WATCHDOG_timeout", "WATCHDOG_store"]) {
       expect([name, isOptionVariable(name)]).toEqual([name, false]);
     }
     expect(names).toContain("WATCHDOG_TIMEOUT");
-    expect(names).toContain("WATCHDOG_ON_LEASE_LOST");
+    expect(names).toContain("WATCHDOG_ON_FAILURE");
     expect(names).not.toContain("WATCHDOG_STATE_DIR");
   });
 

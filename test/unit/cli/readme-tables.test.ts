@@ -6,18 +6,23 @@ import { expect, test } from "bun:test";
 import { findTables, README_TABLES, renewTables } from "../../../src/cli/readme-tables.ts";
 
 test("every table has the same number of cells in every row", () => {
-  expect(Object.keys(README_TABLES).length).toBe(6);
+  expect(Object.keys(README_TABLES).length).toBe(15);
   for (const [name, render] of Object.entries(README_TABLES)) {
     const lines = render().trimEnd().split("\n");
     const widths = new Set(lines.map((line) => line.replaceAll("\\|", "").split("|").length));
     expect([name, widths.size]).toEqual([name, 1]);
-    expect(lines.length).toBeGreaterThan(4);
+    expect(lines.length).toBeGreaterThan(2);
     expect(lines[1]).toMatch(/^\| ---( \| ---)* \|$/);
   }
 });
 
 test("a bar in a cell is escaped", () => {
   expect(README_TABLES["run-options"]?.()).toContain("`--leftovers kill\\|wait\\|leave`");
+});
+
+test("reasons are explained, those of a run and those of an attempt", () => {
+  expect(README_TABLES["result-reasons"]?.()).toContain("| `exited` | the command exited |");
+  expect(README_TABLES["retry-reasons"]?.()).toContain("| `succeeded` | ");
 });
 
 test("tables are renewed between their markers, and nothing else is touched", () => {

@@ -11,10 +11,12 @@ import {
   MAX_SPAN_MS,
   parseChoice,
   parseExitCodes,
+  parseFailureCodes,
   parseName,
   parsePath,
   parsePercent,
   parsePositiveSize,
+  parsePositiveSpan,
   parseSignal,
   parseSize,
   parseSpan,
@@ -210,6 +212,21 @@ test("exit codes are read with ranges, sorted, each once, and 0 is always among 
     [...wrong, "1--2", "1-2-3", "٣", "1e1", "0001"],
     EXPECTED.exitCodes,
   );
+});
+
+test("exit codes of failures are read in the same way, and 0 is none of them", () => {
+  expectTable(parseFailureCodes, [
+    ["24", [24]],
+    ["28,7,7", [7, 28]],
+    ["1-3,255", [1, 2, 3, 255]],
+  ]);
+  expectRefusals(parseFailureCodes, ["0", "0-3", "1,0", "", "256", "3-1"], EXPECTED.failureCodes);
+});
+
+test("a span that must be more than nothing is read as any other", () => {
+  expect(parsePositiveSpan("1m")).toEqual({ kind: "value", value: 60_000 });
+  expectRefusals(parsePositiveSpan, ["0", "0s", "0.0"], `${EXPECTED.span}, and above 0`);
+  expectRefusals(parsePositiveSpan, ["x", ""], EXPECTED.span);
 });
 
 test("switches are read from the words for on and off only", () => {

@@ -2,18 +2,33 @@
  * The table of outcomes by hand: facts on the left, the word and the way of leaving on the right.
  */
 import { describe, expect, test } from "bun:test";
-import { decideOutcome, type OutcomeFacts, outcomeOfRefusal } from "../../../src/core/outcome.ts";
+import {
+  decideOutcome,
+  outcomeOfConflict,
+  outcomeOfDependency,
+  type OutcomeFacts,
+  outcomeOfRefusal,
+} from "../../../src/core/outcome.ts";
 import * as signals from "../../../src/core/signals.ts";
 
 const { SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1 } = signals;
 const NONE = {
   end: undefined,
   limit: undefined,
+  hasLostLease: false,
+  dependency: undefined,
+  itemsFailure: undefined,
+  finalItemsFailure: undefined,
   stop: undefined,
   seen: [],
   successExitCodes: [0],
   hasLostOutput: false,
+  failedChecks: [],
 };
+const SERVER = { name: "server", because: "circuit-opened" } as const;
+const DATABASE = { name: "database", because: "max-elapsed" } as const;
+const MANY = { because: "too-many-failed", failed: 9, done: 30, failedInRow: 1 } as const;
+const IN_ROW = { ...MANY, because: "too-many-failed-in-row", failedInRow: 5 } as const;
 const exits = (code: number) => ({ end: { kind: "exited", code } as const });
 const dies = (signal: number) => ({ end: { kind: "signaled", signal } as const });
 
@@ -69,9 +84,98 @@ const TABLE: readonly Row[] = [
     "watchdog",
     "status 125",
   ],
+  [
+    { ...exits(0), hasLostOutput: true, failedChecks: ["no-output"] },
+    "wrapper_error",
+    "output-not-written",
+    "watchdog",
+    "status 125",
+  ],
+  [
+    { ...exits(0), failedChecks: ["file-empty", "no-output"] },
+    "bad_output",
+    "file-empty",
+    "watchdog",
+    "status 65",
+  ],
+  [
+    { ...exits(24), successExitCodes: [0, 24], failedChecks: ["no-output"] },
+    "bad_output",
+    "no-output",
+    "watchdog",
+    "status 65",
+  ],
+  [{ ...exits(9), failedChecks: ["no-output"] }, "failed", "exited", "command", "status 9"],
+  [
+    { ...exits(0), stop: "terminated", failedChecks: ["no-output"] },
+    "stopped",
+    "terminated",
+    "command",
+    "status 0",
+  ],
   [{ ...exits(3), hasLostOutput: true }, "failed", "exited", "command", "status 3"],
   [{ ...dies(13), hasLostOutput: true }, "signaled", "killed-by-signal", "command", "signal 13"],
+  [{ ...exits(0), hasLostLease: true }, "lease_lost", "lease-not-ours", "watchdog", "status 76"],
+  [
+    { ...exits(0), hasLostLease: true, limit: "timeout", stop: "terminated" },
+    "lease_lost",
+    "lease-not-ours",
+    "watchdog",
+    "status 76",
+  ],
+  [
+    { ...exits(0), dependency: SERVER },
+    "dependency_down",
+    "circuit-opened",
+    "watchdog",
+    "status 69",
+  ],
+  [
+    { ...dies(SIGKILL), dependency: DATABASE, limit: "timeout", stop: "terminated" },
+    "dependency_down",
+    "max-elapsed",
+    "watchdog",
+    "status 69",
+  ],
+  [{ dependency: SERVER }, "dependency_down", "circuit-opened", "watchdog", "status 69"],
+  [
+    { ...exits(0), dependency: SERVER, hasLostLease: true },
+    "lease_lost",
+    "lease-not-ours",
+    "watchdog",
+    "status 76",
+  ],
   [{ stop: "terminated" }, "wrapper_error", "tree-not-ended", "watchdog", "status 125"],
+  [
+    { ...dies(SIGTERM), itemsFailure: IN_ROW, stop: "terminated" },
+    "bad_output",
+    "too-many-failed-in-row",
+    "watchdog",
+    "status 65",
+  ],
+  [
+    { ...dies(SIGTERM), itemsFailure: MANY, limit: "timeout" },
+    "timeout",
+    "timeout",
+    "watchdog",
+    "status 124",
+  ],
+  [{ itemsFailure: MANY }, "bad_output", "too-many-failed", "watchdog", "status 65"],
+  [
+    { ...exits(0), finalItemsFailure: MANY },
+    "bad_output",
+    "too-many-failed",
+    "watchdog",
+    "status 65",
+  ],
+  [{ ...exits(1), finalItemsFailure: MANY }, "failed", "exited", "command", "status 1"],
+  [
+    { ...exits(0), finalItemsFailure: MANY, stop: "terminated" },
+    "stopped",
+    "terminated",
+    "command",
+    "status 0",
+  ],
 ];
 
 describe("the outcome", () => {
@@ -92,3 +196,27 @@ test.each([
   const leaving = { kind: "status", code } as const;
   expect(outcomeOfRefusal(reason)).toEqual({ name, because, statusOf: "watchdog", leaving });
 });
+
+test.each([75, 0, 255])(
+  "a refused start is locked and leaves with the status asked for: %d",
+  (code) => {
+    expect(outcomeOfConflict(code)).toEqual({
+      name: "locked",
+      because: "lease-held",
+      statusOf: "watchdog",
+      leaving: { kind: "status", code },
+    });
+  },
+);
+
+test.each(["circuit-open", "trial-failed", "startup-wait", "max-attempts", "max-elapsed"] as const)(
+  "a start that a dependency refuses leaves with 69, because %s",
+  (because) => {
+    expect(outcomeOfDependency(because)).toEqual({
+      name: "dependency_down",
+      because,
+      statusOf: "watchdog",
+      leaving: { kind: "status", code: 69 },
+    });
+  },
+);

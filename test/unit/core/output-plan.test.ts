@@ -1,6 +1,6 @@
 /**
  * Which of the command's output goes through a pipe: the whole table by hand. A line is `log quiet
- * idle`, then what is copied for each kind of place, in the order of PLACES.
+ * idle checked`, then what is copied for each kind of place, in the order of PLACES.
  */
 import { expect, test } from "bun:test";
 import { decideOutputPlan, type OutputFacts } from "../../../src/core/output-plan.ts";
@@ -18,19 +18,31 @@ const PLACES = {
 
 /** 1, 2: copied alone. 12: copied as one. -: inherited. A star: a log is kept. */
 const TABLE = `
-  mode  quiet idle    t t    t=t    f f    f=f    f t    t f
-  auto  no    no      -      -      1,2*   12*    1*     -
-  auto  no    yes     -      -      1,2*   12*    1*     2
-  auto  yes   no      1,2*   12*    1,2*   12*    1,2*   1,2*
-  auto  yes   yes     1,2*   12*    1,2*   12*    1,2*   1,2*
-  on    no    no      1,2*   12*    1,2*   12*    1,2*   1,2*
-  on    no    yes     1,2*   12*    1,2*   12*    1,2*   1,2*
-  on    yes   no      1,2*   12*    1,2*   12*    1,2*   1,2*
-  on    yes   yes     1,2*   12*    1,2*   12*    1,2*   1,2*
-  off   no    no      -      -      -      -      -      -
-  off   no    yes     -      -      1,2    12     1      2
-  off   yes   no      1,2    12     1,2    12     1,2    1,2
-  off   yes   yes     1,2    12     1,2    12     1,2    1,2
+  mode  quiet idle check   t t    t=t    f f    f=f    f t    t f
+  auto  no    no    no       -      -      1,2*   12*    1*     -
+  auto  no    yes   no       -      -      1,2*   12*    1*     2
+  auto  yes   no    no       1,2*   12*    1,2*   12*    1,2*   1,2*
+  auto  yes   yes   no       1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    no    no    no       1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    no    yes   no       1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    yes   no    no       1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    yes   yes   no       1,2*   12*    1,2*   12*    1,2*   1,2*
+  off   no    no    no       -      -      -      -      -      -
+  off   no    yes   no       -      -      1,2    12     1      2
+  off   yes   no    no       1,2    12     1,2    12     1,2    1,2
+  off   yes   yes   no       1,2    12     1,2    12     1,2    1,2
+  auto  no    no    yes      1,2    12     1,2*   12*    1,2*   1,2
+  auto  no    yes   yes      1,2    12     1,2*   12*    1,2*   1,2
+  auto  yes   no    yes      1,2*   12*    1,2*   12*    1,2*   1,2*
+  auto  yes   yes   yes      1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    no    no    yes      1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    no    yes   yes      1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    yes   no    yes      1,2*   12*    1,2*   12*    1,2*   1,2*
+  on    yes   yes   yes      1,2*   12*    1,2*   12*    1,2*   1,2*
+  off   no    no    yes      1,2    12     1,2    12     1,2    1,2
+  off   no    yes   yes      1,2    12     1,2    12     1,2    1,2
+  off   yes   no    yes      1,2    12     1,2    12     1,2    1,2
+  off   yes   yes   yes      1,2    12     1,2    12     1,2    1,2
 `;
 
 interface Row {
@@ -41,12 +53,13 @@ interface Row {
 function readTable(): Row[] {
   const [, ...lines] = TABLE.trim().split("\n");
   return lines.flatMap((line) => {
-    const [log, quiet, idle, ...cells] = line.trim().split(/\s+/);
+    const [log, quiet, idle, check, ...cells] = line.trim().split(/\s+/);
     return Object.values(PLACES).map(([isStdoutTerminal, isStderrTerminal, isOneFile], index) => ({
       facts: {
         log: log as LogMode,
         isQuiet: quiet === "yes",
         watchesIdle: idle === "yes",
+        isChecked: check === "yes",
         isStdoutTerminal,
         isStderrTerminal,
         isOneFile,
@@ -66,8 +79,8 @@ const rows = readTable();
 
 test("the table has every combination that can be", () => {
   const facts = new Set(rows.map((row) => JSON.stringify(row.facts)));
-  // Three modes, two switches, and six places: one open file cannot be a terminal and not one.
-  expect(facts.size).toBe(3 * 2 * 2 * 6);
+  // Three modes, three switches, and six places: one open file cannot be a terminal and not one.
+  expect(facts.size).toBe(3 * 2 * 2 * 2 * 6);
 });
 
 test.each(rows.map((row) => [JSON.stringify(row.facts), row.wanted, row.facts] as const))(

@@ -16,6 +16,7 @@ const PARSED = {
   sessionId: 43,
   ownTicks: 560,
   waitedTicks: 7_800,
+  threads: 1,
   startTicks: 987_654,
 };
 

@@ -1,12 +1,12 @@
 /** What the command finds in its environment: the caller's bytes, and the variables of its run. */
 import { describe, expect, test } from "bun:test";
+import { splitRunPath, valueOf } from "../../../src/core/environment-entries.ts";
 import type { WallAt } from "../../../src/core/time.ts";
 import {
   extendRunPath,
   LONGEST_RUN_PATH,
   makeEnvironment,
-  splitRunPath,
-  valueOf,
+  type RunVariables,
 } from "../../../src/run/environment.ts";
 
 const RUN_ID = "01930000-0000-7000-8000-00000000000a";
@@ -16,6 +16,10 @@ const VARIABLES = {
   jobName: "nightly",
   stateDirectory: "/srv/state",
   deadlineAt: undefined,
+  pausesOn: [],
+  progressPath: undefined,
+  keepsAttempt: false,
+  leases: [],
 };
 const OWN = [
   `WATCHDOG_RUN_ID=${RUN_ID}`,
@@ -27,10 +31,7 @@ const isOption = (name: string): boolean => name === "WATCHDOG_TIMEOUT";
 
 const bytes = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "latin1"));
 
-function make(
-  entries: readonly string[],
-  more: Partial<typeof VARIABLES> | { deadlineAt: WallAt } = {},
-): string[] {
+function make(entries: readonly string[], more: Partial<RunVariables> = {}): string[] {
   const made = makeEnvironment(entries.map(bytes), isOption, { ...VARIABLES, ...more });
   return made.map((entry) => Buffer.from(entry).toString("latin1"));
 }
@@ -39,6 +40,12 @@ describe("the environment of the command", () => {
   test("is the caller's, in order, with the variables of the run behind it", () => {
     expect(make(["PATH=/bin", "A=1"])).toEqual(["PATH=/bin", "A=1", ...OWN]);
     expect(make([])).toEqual(OWN);
+  });
+
+  test("has no number of an attempt that is somebody else's, but for a step's own", () => {
+    expect(make(["WATCHDOG_ATTEMPT=2"])).toEqual(OWN);
+    const kept = make(["WATCHDOG_ATTEMPT=2"], { keepsAttempt: true });
+    expect(kept).toEqual(["WATCHDOG_ATTEMPT=2", ...OWN]);
   });
 
   test("keeps every byte, duplicates and what is no variable at all", () => {
@@ -110,6 +117,23 @@ describe("the run path", () => {
     const path = extendRunPath(ids.join("/"), RUN_ID).split("/");
     expect(path).toHaveLength(LONGEST_RUN_PATH);
     expect(path.slice(-2)).toEqual([String(ids.at(-1)), RUN_ID]);
+  });
+});
+
+describe("the circuits that the run stands still for", () => {
+  const pausesOf = (entries: readonly string[], pausesOn: readonly string[]) =>
+    make(entries, { pausesOn }).filter((entry) => entry.startsWith("WATCHDOG_PAUSES_ON="));
+
+  test("are named behind those of the run around it, each once", () => {
+    expect(pausesOf([], ["a b", "c"])).toEqual(["WATCHDOG_PAUSES_ON=a%20b c"]);
+    const around = ["WATCHDOG_PAUSES_ON=c d%25"];
+    expect(pausesOf(around, ["a", "c"])).toEqual(["WATCHDOG_PAUSES_ON=c d%25 a"]);
+    expect(pausesOf(around, [])).toEqual(around);
+    expect(pausesOf([], [])).toEqual([]);
+  });
+
+  test("take the place of what is no list of names", () => {
+    expect(pausesOf(["WATCHDOG_PAUSES_ON=%zz"], ["a"])).toEqual(["WATCHDOG_PAUSES_ON=a"]);
   });
 });
 

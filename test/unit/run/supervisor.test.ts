@@ -11,7 +11,7 @@ import type { Tree } from "../../../src/tree/tree.ts";
 afterEach(() => jest.useRealTimers());
 
 function superviseWithGrace(killAfterMs: number): Supervisor {
-  const tally = { sent: [], refused: [] };
+  const tally = { sent: [], refused: [], faults: [] };
   const tree = { ask: () => tally, killRound: () => tally, members: () => [], isEmpty: () => true };
   return new Supervisor({
     main: 2 ** 22 + 1,
@@ -25,7 +25,10 @@ function superviseWithGrace(killAfterMs: number): Supervisor {
     },
     ledger: new RunLedger(monotonicNow()),
     output: { end: () => Promise.resolve(), abandon: () => undefined },
+    pause: { freeze: () => undefined, thaw: () => undefined, end: () => undefined },
     signalMain: () => undefined,
+    onCollected: () => undefined,
+    onState: () => undefined,
   });
 }
 

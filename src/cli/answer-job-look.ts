@@ -1,0 +1,243 @@
+/**
+ * What `watchdog job status`, `plan` and `verify` answer: they look at the job file, at what the
+ * journal knows of the job and at its artifacts, and change nothing.
+ *
+ * Always: looking spoils no resume; what cannot be read is told as such.
+ */
+import { EXIT, WatchdogError } from "../core/errors.ts";
+import { type JobView, viewOfJob } from "../core/job-view.ts";
+import type { JobSpec } from "../core/job-spec.ts";
+import { quoteForShell } from "../core/own-command.ts";
+import { renderKey } from "../core/lease-key.ts";
+import { isTaken } from "../inspect/lease-facts.ts";
+import { readLeases } from "../inspect/leases.ts";
+import { ArtifactHandle } from "../job/artifact-handle.ts";
+import { decideBeginning } from "../job/begin-job.ts";
+import { messages } from "../job/messages.ts";
+import { readNewestJob, type StoredJob } from "../journal/job-queries.ts";
+import { placeIn } from "../os/own-line.ts";
+import { wallNow } from "../os/clock.ts";
+import { readScreenSize } from "../os/screen.ts";
+import { type Answer, type AnswerContext, lookFrom } from "./answer.ts";
+import type { JobPlanCut, JobStatusCut, JobVerifyCut } from "./cut.ts";
+import { checkAskedOf } from "./finish-job.ts";
+import { renderFinding } from "./job-findings.ts";
+import { type JobReading, loadJob, readJob } from "./load-job.ts";
+import { stepsToTell } from "./plan-steps.ts";
+import { renderJobPlan, renderJobStatus } from "./render-job.ts";
+import { renderJobWatch } from "./render-job-watch.ts";
+import { renderCount, renderJson, renderLines } from "./render-words.ts";
+import type { ReadSettings } from "./settings.ts";
+import { showJob, showPlan } from "./show-job.ts";
+import { parseName } from "./values.ts";
+import { watch } from "./watch.ts";
+
+export interface JobAround extends AnswerContext {
+  readonly readSettings: ReadSettings;
+  /** Of job/artifact-worker.ts. */
+  readonly artifactUrl: URL;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+}
+
+export function answerJobLook(
+  cut: JobStatusCut | JobPlanCut | JobVerifyCut,
+  around: JobAround,
+): Promise<Answer> {
+  switch (cut.kind) {
+    case "job-status":
+      return answerJobStatus(cut, around);
+    case "job-plan":
+      return answerJobPlan(cut, around);
+    case "job-verify":
+      return answerJobVerify(cut, around);
+  }
+}
+
+interface Viewed {
+  readonly stored: StoredJob;
+  readonly view: JobView;
+  readonly troubles: readonly string[];
+}
+
+/** @throws WatchdogError "config.refused" (78) where the file is no job, "state.unusable" (125) */
+async function answerJobStatus(cut: JobStatusCut, around: JobAround): Promise<Answer> {
+  if (cut.isWatching) return watchJob(cut, around);
+  const { name, viewed } = await view(cut, around);
+  if (viewed === undefined) return tellNothing(name, cut.isJson);
+  const { stored, view: shown, troubles } = viewed;
+  const { record } = stored;
+  const lines = [...troubles];
+  if (cut.isJson) {
+    return { text: renderJson(showJob({ record, view: shown, troubles })), lines, code: EXIT.ok };
+  }
+  const columns = readScreenSize()?.columns;
+  const text = renderJobStatus({ record, view: shown, now: wallNow(), columns });
+  return { text, lines, code: EXIT.ok };
+}
+
+function tellNothing(name: string, isJson: boolean): Answer {
+  const line = `no job ${name} of many steps was ever begun here`;
+  if (!isJson) return { text: renderLines([line]), lines: [], code: EXIT.ok };
+  const none = { steps: [], questions: [], resume: null, troubles: [] };
+  const text = renderJson({ format: 1, job: name, job_id: null, state: null, ...none });
+  return { text, lines: [], code: EXIT.ok };
+}
+
+function watchJob(cut: JobStatusCut, around: JobAround): Promise<Answer> {
+  const { ignoredSignals = 0n, terminalKind } = around;
+  return watch({
+    command: "job status",
+    hint: quoteForShell(["watchdog", "job", "status", cut.file]),
+    ignoredSignals,
+    terminalKind,
+    look: async () => {
+      const { name, viewed } = await view(cut, around);
+      if (viewed !== undefined) return viewed;
+      throw new WatchdogError("usage", `no job ${name} of many steps was ever begun here`);
+    },
+    draw: ({ stored, view: shown }, size, clock) =>
+      renderJobWatch({ record: stored.record, view: shown, now: wallNow(), size, clock }),
+  });
+}
+
+/** The file of a job, or the name of one that the journal knows. */
+async function view(
+  { file, configFile }: JobStatusCut,
+  around: JobAround,
+): Promise<{ readonly name: string; readonly viewed: Viewed | undefined }> {
+  const reading = readJob(file, around.readSettings(configFile));
+  const name = nameOf(file, reading);
+  const { stateDirectory } = around;
+  const found = readNewestJob(stateDirectory, name);
+  if (found.kind === "unreadable") throw new WatchdogError("state.unusable", found.reason);
+  const stored = found.kind === "read" ? found.value : undefined;
+  if (stored === undefined) {
+    if (reading.kind === "refused") loadJob(file, around.readSettings(configFile));
+    return { name, viewed: undefined };
+  }
+  const { record } = stored;
+  const isLive = record.state === "running" && (await isHeld(name, around));
+  const steps = reading.kind === "job" ? reading.spec.steps : undefined;
+  const shown = placed(viewOfJob({ record, isLive, steps, startedAs: stored.sideEffects }));
+  const isFile = reading.kind === "refused" && file !== name;
+  const troubles = isFile ? reading.findings.map((one) => renderFinding(file, one)) : [];
+  return { name, viewed: { stored, view: shown, troubles } };
+}
+
+/** Its commands look where this one did. */
+function placed(view: JobView): JobView {
+  const { resume } = view;
+  const questions = view.questions.map((question) => {
+    const answers = question.answers.map(({ accepted, command }) => {
+      return { accepted, command: command === undefined ? undefined : placeIn(command) };
+    });
+    return { ...question, answers };
+  });
+  return { ...view, questions, resume: resume === undefined ? undefined : placeIn(resume) };
+}
+
+/** @throws WatchdogError "config.refused": no file, and no name that a job can have */
+function nameOf(file: string, reading: JobReading): string {
+  if (reading.kind === "job") return reading.spec.name;
+  const isName = parseName(file).kind === "value";
+  const isMissing = reading.findings.some(({ because }) => because === "unreadable");
+  if (isName && isMissing) return file;
+  const [first] = reading.findings;
+  throw new WatchdogError(
+    "config.refused",
+    first === undefined ? `${file}: no job` : renderFinding(file, first),
+  );
+}
+
+async function isHeld(name: string, around: JobAround): Promise<boolean> {
+  const { stateDirectory } = around;
+  const own = renderKey({ kind: "job", name });
+  const leases = await readLeases(
+    { stateDirectory, isAsked: ({ key }) => renderKey(key) === own },
+    lookFrom(around),
+  );
+  return leases.some(isTaken);
+}
+
+/** @throws WatchdogError "config.refused" (78), "usage" (64) */
+async function answerJobPlan(cut: JobPlanCut, around: JobAround): Promise<Answer> {
+  const spec = loadJob(cut.file, around.readSettings(cut.configFile));
+  checkAskedOf(spec, cut.asked);
+  const artifacts = new ArtifactHandle(around.artifactUrl);
+  try {
+    const { stateDirectory, variables } = around;
+    const decided = await decideBeginning({
+      order: { spec, asked: cut.asked },
+      stateDirectory,
+      run: { runId: "", generation: 0 },
+      looks: { artifacts, caller: variables },
+    });
+    const { name } = spec;
+    if (decided.kind === "lost") return refuse(messages.lost(name, decided.reason));
+    if (decided.kind === "unreadable") return refuse(messages.unreadable(name, decided.reason));
+    const { decision } = decided;
+    if (decision.kind === "refused") {
+      return refuse(...messages.refusal(spec, decision));
+    }
+    const { kind } = decision;
+    const steps = stepsToTell(decision.steps, spec.steps, cut.asked);
+    const plan = { name, kind, isHeld: await isHeld(name, around), steps };
+    const text = cut.isJson ? renderJson(showPlan({ ...plan, troubles: [] })) : renderJobPlan(plan);
+    return { text, lines: [], code: EXIT.ok };
+  } finally {
+    artifacts.close();
+  }
+}
+
+/** What `job run` would be refused for. */
+function refuse(...lines: readonly string[]): Answer {
+  return {
+    lines: lines.map((line) => placeIn(line.replace(/^watchdog: /, ""))),
+    code: EXIT.config_error,
+  };
+}
+
+/** Whether the file is a job, and what its steps have left is what it was. */
+async function answerJobVerify(cut: JobVerifyCut, around: JobAround): Promise<Answer> {
+  const { file, isJson } = cut;
+  const reading = readJob(file, around.readSettings(cut.configFile));
+  const isJob = reading.kind === "job";
+  const verified = isJob ? await verifyArtifacts(reading.spec, around) : undefined;
+  const findings = isJob
+    ? (verified ?? [])
+    : reading.findings.map((one) => renderFinding(file, one));
+  const code = findings.length === 0 ? EXIT.ok : FOUND;
+  const name = isJob ? reading.spec.name : null;
+  if (isJson) {
+    return { text: renderJson({ format: 1, file, job: name, findings }), lines: [], code };
+  }
+  const steps = isJob ? reading.spec.steps.length : 0;
+  const left = verified === undefined ? "nothing that it has left is known" : ALL_AS_LEFT;
+  const good = `${file} is a job of ${renderCount(steps, "step", "steps")}, and ${left}`;
+  return { text: renderLines(findings.length === 0 ? [good] : findings), lines: [], code };
+}
+
+const ALL_AS_LEFT = "all that it has left is as it was";
+
+/** Undefined: the journal knows of nothing that it has left. */
+async function verifyArtifacts(
+  spec: JobSpec,
+  around: JobAround,
+): Promise<readonly string[] | undefined> {
+  const found = readNewestJob(around.stateDirectory, spec.name);
+  if (found.kind === "unreadable") throw new WatchdogError("state.unusable", found.reason);
+  const record = found.kind === "read" ? found.value?.record : undefined;
+  if (record === undefined || record.artifacts.length === 0) return undefined;
+  const artifacts = new ArtifactHandle(around.artifactUrl);
+  try {
+    const checks = await artifacts.verify(record.directory, record.artifacts);
+    return checks.flatMap(({ step, path, kind, detail }) =>
+      kind === "same" ? [] : [`step ${step}: ${path}: ${detail ?? kind}`],
+    );
+  } finally {
+    artifacts.close();
+  }
+}
+
+/** product.md, section 3: `job verify` answers 1 on a finding. */
+const FOUND = 1;

@@ -1,0 +1,31 @@
+/** Why a step is in its state, as a clause for people. Pure. */
+import type { StepReason } from "./step-record.ts";
+
+export const STEP_REASONS: Readonly<Record<StepReason, string>> = {
+  exited: "its command ended by itself",
+  "killed-by-signal": "its command died of a signal",
+  timeout: "its time limit ended it",
+  "not-found": "its command was not found",
+  "not-executable": "its command cannot be executed",
+  "not-started": "its command could not be started",
+  "artifact-missing": "an artifact is not there",
+  "artifact-empty": "an artifact is too small",
+  "artifact-stale": "an artifact is as it was before the start",
+  "artifact-unreadable": "an artifact cannot be read",
+  "run-failed": "the run around its command failed",
+  unchanged: "nothing has changed since an earlier job did it",
+  "settled-happened": "settle says that it has happened",
+  "settled-not-happened": "settle says that it has not happened",
+  "settle-unclear": "settle could not tell whether it has happened",
+  "no-settle": "nobody can tell whether it has happened",
+  "watchdog-killed": "its watchdog was killed while it ran",
+  stopped: "it was told to end while it ran",
+  "artifact-changed": "its artifacts are not those that it has left",
+  "definition-changed": "what it does was changed in the file",
+  "inputs-changed": "what it reads was changed",
+  "needs-changed": "a step that it needs was not done any more",
+  asked: "a person asked for it",
+  "accepted-retry": "a person said that it may run again",
+  "accepted-fail": "a person said that it has failed",
+  "accepted-done": "a person said that it is done",
+};

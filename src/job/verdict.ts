@@ -1,0 +1,232 @@
+/**
+ * What the end of a job, or its refusal, is for whoever waits for it: lines for people, the verdict
+ * for the run around it, and how the runner leaves. Pure, but for the lines.
+ */
+import { EXIT } from "../core/errors.ts";
+import type { JobOrder } from "../core/job-order.ts";
+import type { PlannedStep } from "../core/job-plan.ts";
+import type { JobSteps, JobVerdict } from "../core/job-verdict.ts";
+import type { Leaving } from "../core/outcome.ts";
+import { addPlace } from "../core/own-command.ts";
+import type { StepRecord } from "../core/step-record.ts";
+import { say } from "../os/say.ts";
+import type { Begun } from "./begin-job.ts";
+import { messages } from "./messages.ts";
+import type { RunnerEnd } from "./runner.ts";
+
+/** What was begun, or is gone on with. */
+export function tellBegun(
+  { spec, tells }: JobOrder,
+  begun: Extract<Begun, { kind: "begun" }>,
+): void {
+  const { steps, how } = begun;
+  const records = steps.map(({ record }) => record);
+  const unchanged = records.filter(isUnchanged);
+  if (how === "resume") {
+    say(messages.goesOn(spec.name, countDone(records), records.length));
+    for (const step of steps.filter(isSentBack)) say(messages.sentBack(step.record));
+  } else if (tells === "all") {
+    say(messages.begins(spec.name, records.length, unchanged.length));
+    for (const { step } of unchanged) say(messages.unchanged(step));
+  }
+}
+
+function isSentBack({ record, todo, isChanged }: PlannedStep): boolean {
+  return todo === "run" && isChanged && record.because !== null;
+}
+
+/** What a person should know at the end, when nothing has told it yet. */
+export function tellEnd({ spec, asked, place }: JobOrder, end: RunnerEnd): void {
+  const records = [...end.records.values()];
+  const unknown = named(records, (record) => isUnclear(record, end));
+  if (unknown.length > 0) {
+    say(messages.unknown(unknown));
+    say(addPlace(messages.decide(spec.file, unknown[0] ?? ""), place));
+  }
+  // What only `--only` has kept from starting is no news.
+  if (end.kind === "stuck" || end.finish.state === "done" || asked.only !== undefined) return;
+  const isBlocked = end.finish.because === "step-failed" || end.finish.because === "step-unknown";
+  if (!isBlocked) return;
+  for (const line of linesOfWaiting(spec, records)) say(addPlace(line, place));
+}
+
+/** What has not run, and what a person has to say before it would. */
+function linesOfWaiting(
+  { file, steps }: JobOrder["spec"],
+  records: readonly StepRecord[],
+): readonly string[] {
+  const done = new Set(named(records, ({ state }) => state === "done"));
+  const ready = new Set(
+    steps.flatMap(({ name, needs }) => (needs.every((one) => done.has(one)) ? name : [])),
+  );
+  const pending = named(records, ({ state }) => state === "pending");
+  const blocked = pending.filter((name) => !ready.has(name));
+  const settled = named(
+    records,
+    ({ state, because }) => state === "failed" && because === "settled-not-happened",
+  );
+  const refused = records.filter(
+    ({ state, because }) => state === "failed" && because === "accepted-fail",
+  );
+  return [
+    ...refused.flatMap(({ step }) => messages.staysFailed(file, step)),
+    ...(settled.length === 0 ? [] : [messages.settledPending(settled)]),
+    ...(blocked.length === 0 ? [] : [messages.blocked(blocked)]),
+  ];
+}
+
+/** Interrupted ones are asked at the next resume, if somebody has asked for the end. */
+function isUnclear({ state }: StepRecord, end: RunnerEnd): boolean {
+  if (state === "unknown") return true;
+  return state === "interrupted" && end.kind === "finished" && end.finish.state === "unknown";
+}
+
+export function verdictOfEnd(order: JobOrder, end: RunnerEnd, jobId: string | null): JobVerdict {
+  const steps = countSteps(order, [...end.records.values()], jobId, end);
+  if (end.kind === "stuck") return { ...STUCK[end.result.kind], steps };
+  const { finish } = end;
+  const told = { steps, statusOf: "watchdog", status: finish.exitStatus } as const;
+  switch (finish.because) {
+    case "all-done":
+    case "only-done":
+      return { ...told, outcome: "ok", because: "all-done" };
+    case "step-unknown":
+      return { ...told, outcome: "unknown", because: "step-unknown" };
+    case "only-blocked":
+    case "step-failed":
+      return { ...verdictOfFailure(order, end.records, finish.exitStatus), steps };
+    case "stop-asked":
+      return { ...told, outcome: "failed", because: "step-failed" };
+  }
+}
+
+/** Of a job that was told to end before it was known how it goes on. */
+export function verdictOfStop(signal: number): JobVerdict {
+  const status = 128 + signal;
+  return { outcome: "failed", because: "step-failed", statusOf: "watchdog", status, steps: null };
+}
+
+/** The first step that has failed, in the order of the file, decides whose status it is. */
+function verdictOfFailure(
+  { spec }: JobOrder,
+  records: ReadonlyMap<string, StepRecord>,
+  status: number,
+): Omit<JobVerdict, "steps"> {
+  const failed = spec.steps.flatMap(({ name }) => records.get(name) ?? []);
+  const because = failed.find(({ state }) => state === "failed")?.because ?? null;
+  const isOfArtifacts = because?.startsWith("artifact-") === true;
+  if (isOfArtifacts && status === EXIT.bad_output) {
+    return { outcome: "bad_output", because: "step-artifacts", statusOf: "watchdog", status };
+  }
+  const isOfRun = because === "run-failed" || because === "not-started";
+  if (isOfRun && status === EXIT.dependency_down) {
+    return { outcome: "dependency_down", because: "step-failed", statusOf: "watchdog", status };
+  }
+  // No command has said so: the checks of the run around it have.
+  if (because === "run-failed" && status === EXIT.bad_output) {
+    return { outcome: "bad_output", because: "step-failed", statusOf: "watchdog", status };
+  }
+  if (isOfRun && status === EXIT.wrapper_error) {
+    return { outcome: "wrapper_error", because: "step-failed", statusOf: "watchdog", status };
+  }
+  if (because === "timeout" && status === EXIT.timeout) {
+    return { outcome: "timeout", because: "step-failed", statusOf: "watchdog", status };
+  }
+  return { outcome: "failed", because: "step-failed", statusOf: "command", status };
+}
+
+const STUCK = {
+  fenced: {
+    outcome: "lease_lost",
+    because: "lease-not-ours",
+    statusOf: "watchdog",
+    status: EXIT.lease_lost,
+  },
+  unwritten: {
+    outcome: "wrapper_error",
+    because: "job-state-unwritten",
+    statusOf: "watchdog",
+    status: EXIT.wrapper_error,
+  },
+} as const;
+
+function countSteps(
+  { spec }: JobOrder,
+  records: readonly StepRecord[],
+  jobId: string | null,
+  end: RunnerEnd,
+): JobSteps {
+  return {
+    job_id: jobId,
+    total: spec.steps.length,
+    done: countDone(records),
+    unchanged: records.filter(isUnchanged).length,
+    failed: named(records, ({ state }) => state === "failed"),
+    unknown: named(records, (record) => isUnclear(record, end)),
+  };
+}
+
+function countDone(records: readonly StepRecord[]): number {
+  return records.filter(({ state }) => state === "done").length;
+}
+
+function isUnchanged({ state, because }: StepRecord): boolean {
+  return state === "done" && because === "unchanged";
+}
+
+function named(
+  records: readonly StepRecord[],
+  isMeant: (record: StepRecord) => boolean,
+): readonly string[] {
+  return records.filter(isMeant).map(({ step }) => step);
+}
+
+interface Refusal {
+  readonly lines: readonly string[];
+  readonly verdict: JobVerdict;
+}
+
+/** The job is not run as it is. */
+export function refuseBegun(
+  { spec, asked, place }: JobOrder,
+  begun: Exclude<Begun, { kind: "begun" | "stopped" }>,
+): Refusal {
+  const { name, file } = spec;
+  const config = {
+    outcome: "config_error",
+    because: "job-refused",
+    statusOf: "watchdog",
+    status: EXIT.config_error,
+    steps: null,
+  } as const;
+  switch (begun.kind) {
+    case "refused":
+      return {
+        lines: messages.refusal(spec, begun).map((line) => addPlace(line, place)),
+        verdict: config,
+      };
+    case "lost":
+      return {
+        lines: [messages.lost(name, begun.reason), addPlace(messages.hintFresh(file), place)],
+        verdict: config,
+      };
+    case "unreadable":
+      return {
+        lines: [messages.unreadable(name, begun.reason)],
+        verdict: { ...STUCK.unwritten, steps: null },
+      };
+    case "fenced":
+      return { lines: [messages.fenced(begun.reason)], verdict: { ...STUCK.fenced, steps: null } };
+    case "unwritten": {
+      const what = asked.verb === "resume" ? "what is gone on with" : "the job";
+      const lines = [messages.unwritten(what, begun.reason)];
+      return { lines, verdict: { ...STUCK.unwritten, steps: null } };
+    }
+  }
+}
+
+/** A job that was told to end leaves by the signal that has told it, as its steps would. */
+export function leavingOf({ status }: JobVerdict, signal: number | undefined): Leaving {
+  const isStopped = signal !== undefined && status === 128 + signal;
+  return isStopped ? { kind: "signal", signal } : { kind: "status", code: status };
+}

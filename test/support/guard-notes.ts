@@ -1,0 +1,78 @@
+/** Notes of a run that never was, for tests of the guard: each test changes what it is about. */
+import type { RunRecord } from "../../src/core/run-record.ts";
+import type { GuardNotes } from "../../src/run/guard-notes.ts";
+
+export const RUN_ID = "01900000-0000-7000-8000-00000000000a";
+
+export const RUNNING_RECORD: RunRecord = {
+  format: 1,
+  run_id: RUN_ID,
+  run_path: RUN_ID,
+  job: "nightly",
+  state: "running",
+  outcome: null,
+  because: null,
+  exit_status: null,
+  status_of: null,
+  exit_code: null,
+  signal: null,
+  command: ["sleep", "100"],
+  cwd: "/",
+  pid: 10,
+  child_pid: 11,
+  started_at: "2026-01-01T00:00:00.000Z",
+  ended_at: null,
+  duration_ms: null,
+  suspended_ms: 0,
+  paused_ms: 0,
+  leases: [],
+  held_by: null,
+  guard: true,
+  limits: { timeout_ms: null, idle_timeout_ms: null, not_after: null },
+  dependencies: [],
+  signals: [],
+  leftovers: [],
+  kept: [],
+  left_alone: [],
+  unsignalable: [],
+  items: null,
+  steps: null,
+  output: {
+    stdout_bytes: null,
+    stderr_bytes: null,
+    last_output_at: null,
+    is_copied: false,
+    write_error: null,
+  },
+  log: null,
+  checks: [],
+  artifacts: [],
+  suspicions: [],
+  degraded: [],
+  dropped_lines: 0,
+  watchdog: { version: "0.1.0", commit: "unknown" },
+};
+
+export function makeNotes(changes: Partial<GuardNotes> = {}): GuardNotes {
+  return {
+    record: RUNNING_RECORD,
+    isReleased: false,
+    owner: { pid: 10, start_time: 1000 },
+    startedMonotonicMs: 0,
+    cgroup: null,
+    adopters: [],
+    inborn: [],
+    mainChild: null,
+    hasOwnGroup: true,
+    sessionId: 9,
+    mainEnd: null,
+    frozen: [],
+    phase: "running",
+    leftovers: "kill",
+    guardGraceMs: 0,
+    resultFile: null,
+    resultFileMode: 0o644,
+    mask: { values: [], patterns: [] },
+    ...changes,
+  };
+}
