@@ -24,7 +24,8 @@ import {
   verifyArtifacts,
 } from "../../src/job/artifacts.ts";
 import type { ArtifactRecord } from "../../src/core/step-record.ts";
-import { mount, openBelow, openPlaces, put, unmount } from "../support/artifact-places.ts";
+import { mount, openPlaces, put, unmount } from "../support/artifact-places.ts";
+import { openBelow } from "../support/open-files.ts";
 import { isRoot, rootTest } from "../support/scene.ts";
 
 const makePlace = openPlaces();

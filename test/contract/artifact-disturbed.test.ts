@@ -21,11 +21,11 @@ import {
   hashOf,
   isOpening,
   mount,
-  openBelow,
   openPlaces,
   put,
   unmount,
 } from "../support/artifact-places.ts";
+import { openBelow } from "../support/open-files.ts";
 import { rootTest } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -4,7 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, truncateSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ArtifactHandle } from "../../src/job/artifact-handle.ts";
 import type { ArtifactRecord } from "../../src/core/step-record.ts";
-import { openBelow, openPlaces, put } from "../support/artifact-places.ts";
+import { openPlaces, put } from "../support/artifact-places.ts";
+import { openBelow } from "../support/open-files.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const makePlace = openPlaces();

@@ -24,12 +24,12 @@ import {
   hashOf,
   isOpening,
   mount,
-  openBelow,
   openPlaces,
   put,
   putBytes,
   unmount,
 } from "../support/artifact-places.ts";
+import { openBelow } from "../support/open-files.ts";
 import { isRoot, rootTest } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 

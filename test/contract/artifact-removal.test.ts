@@ -18,15 +18,8 @@ import { removeArtifacts } from "../../src/job/artifacts.ts";
 import type { Removal } from "../../src/job/removal.ts";
 import type { Reading } from "../../src/job/survey.ts";
 import { DEFAULT_READING } from "../../src/job/survey.ts";
-import {
-  actAt,
-  mount,
-  openBelow,
-  openPlaces,
-  put,
-  putBytes,
-  unmount,
-} from "../support/artifact-places.ts";
+import { actAt, mount, openPlaces, put, putBytes, unmount } from "../support/artifact-places.ts";
+import { openBelow } from "../support/open-files.ts";
 import { isRoot, rootTest } from "../support/scene.ts";
 
 const makePlace = openPlaces();

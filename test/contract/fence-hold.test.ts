@@ -21,6 +21,7 @@ import { writeRecord } from "../../src/lease/files/record-file.ts";
 import { wakeAfter } from "../../src/os/timers.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { sampleRecord } from "../support/lease-samples.ts";
+import { countOpen } from "../support/open-files.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "watchdog-fence-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -86,22 +87,18 @@ async function held(...words: Parameters<typeof hold>): Promise<HeldFences> {
 }
 
 async function refused(...words: Parameters<typeof hold>): Promise<FenceRefusal> {
-  const before = countDescriptors();
+  const before = countOpen();
   const result = await hold(...words);
   if (result.kind === "held") throw new Error("held, expected a refusal");
-  expect(countDescriptors()).toBe(before);
+  expect(countOpen()).toBe(before);
   return result;
-}
-
-function countDescriptors(): number {
-  return readdirSync("/proc/self/fd").length;
 }
 
 describe("fences that are held", () => {
   test("exclude a grant of each key, and not each other, until they are released", async () => {
     const keys = [freshKey("aa"), freshKey("bb")];
     const owners = keys.map((key) => own(key));
-    const before = countDescriptors();
+    const before = countOpen();
     const one = await held(keys);
     const other = await held(keys);
     expect(one.keys).toMatchObject([
@@ -114,7 +111,7 @@ describe("fences that are held", () => {
     other.release();
     other.release();
     expect(keys.map((key) => isFree(at(key).fence))).toEqual([true, true]);
-    expect(countDescriptors()).toBe(before);
+    expect(countOpen()).toBe(before);
     for (const release of owners) release();
   });
 

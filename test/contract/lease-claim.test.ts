@@ -8,7 +8,6 @@ import { claimLeases } from "../../src/lease/claim/claim.ts";
 import { makePlace } from "../../src/lease/files/places.ts";
 import {
   claim,
-  countDescriptors,
   holdFile,
   holdPlace,
   isFree,
@@ -16,6 +15,7 @@ import {
   refusalOf,
 } from "../support/claim-scene.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { countOpen } from "../support/open-files.ts";
 
 const scene = openClaimScene();
 
@@ -71,13 +71,13 @@ describe("a key that nobody holds", () => {
     makePlace(scene.placeOf(failing));
     symlinkSync("/dev/null", scene.placeOf(failing).lock);
     (await claim(scene.request([key]))).release();
-    const before = countDescriptors();
+    const before = countOpen();
     (await claim(scene.request([key, other]))).release();
     const release = holdPlace(scene.placeOf(other));
     await refusalOf(scene.request([key, other]));
     release();
     await failureOf(claimLeases(scene.request([key, other, failing])));
-    expect(countDescriptors()).toBe(before);
+    expect(countOpen()).toBe(before);
   });
 });
 

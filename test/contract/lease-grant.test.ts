@@ -22,15 +22,8 @@ import { raiseFloor } from "../../src/lease/files/floors.ts";
 import { type LeasePlace, listSlots, makePlace, slotPath } from "../../src/lease/files/places.ts";
 import { readRecord } from "../../src/lease/files/record-file.ts";
 import { readSlot } from "../../src/lease/files/slot-file.ts";
-import {
-  claim,
-  countDescriptors,
-  grant,
-  isFree,
-  machine,
-  openClaimScene,
-  ownerOf,
-} from "../support/claim-scene.ts";
+import { claim, grant, isFree, machine, openClaimScene, ownerOf } from "../support/claim-scene.ts";
+import { countOpen } from "../support/open-files.ts";
 
 const scene = openClaimScene();
 
@@ -210,7 +203,7 @@ describe("a grant that fails", () => {
     const key = scene.key();
     const place = scene.placeOf(key);
     const claimed = await claim(scene.request([key]));
-    const before = countDescriptors();
+    const before = countOpen();
     renameSync(place.directory, `${place.directory}.away`);
     symlinkSync("/proc/self/fdinfo", place.directory);
     const failure = failureOf(() => grant(claimed));
@@ -222,7 +215,7 @@ describe("a grant that fails", () => {
       true,
       "none",
     ]);
-    expect(countDescriptors()).toBe(before - 2);
+    expect(countOpen()).toBe(before - 2);
   });
 
   test("at the second record puts the first one back, and gives the numbers back", async () => {
@@ -230,11 +223,11 @@ describe("a grant that fails", () => {
     await scene.leaveDead(one, { run_id: "dead-before" });
     const [first, second] = [scene.placeOf(one), scene.placeOf(two)];
     const was = readFileSync(first.record, "utf8");
-    const before = countDescriptors();
+    const before = countOpen();
     const claimed = await claim(scene.request([one, two]));
     blockRecord(second, 1);
     const failure = failureOf(() => grant(claimed, { run_id: "never-ran" }));
-    expect(countDescriptors()).toBe(before);
+    expect(countOpen()).toBe(before);
     expect([failure.code, failure.exitStatus]).toEqual(["lease.unusable", 125]);
     expect([readFileSync(first.record, "utf8"), listSlots(first)]).toEqual([was, [1]]);
     expect([first.lock, first.fence, second.lock, second.fence].map(isFree)).toEqual(

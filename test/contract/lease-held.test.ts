@@ -13,7 +13,8 @@ import type { LeaseRecord } from "../../src/core/lease-record.ts";
 import type { HeldLeases } from "../../src/lease/held.ts";
 import { openLock, tryLock } from "../../src/lease/files/lock-file.ts";
 import { readRecord, writeRecord } from "../../src/lease/files/record-file.ts";
-import { claim, countDescriptors, isFree, openClaimScene } from "../support/claim-scene.ts";
+import { claim, isFree, openClaimScene } from "../support/claim-scene.ts";
+import { countOpen } from "../support/open-files.ts";
 
 const scene = openClaimScene();
 
@@ -138,21 +139,21 @@ describe("a release", () => {
 describe("the end", () => {
   test("closes every descriptor once, however often it is asked for", async () => {
     (await scene.hold([scene.key()])).close();
-    const before = countDescriptors();
+    const before = countOpen();
     const held = await scene.hold([scene.key("aa"), scene.key("bb")]);
-    expect(countDescriptors()).toBe(before + 4);
+    expect(countOpen()).toBe(before + 4);
     held.close();
     const other = openSync("/dev/null", "r"); // takes a number that was just given back
     held.close();
     expect(() => closeSync(other)).not.toThrow();
-    expect(countDescriptors()).toBe(before);
+    expect(countOpen()).toBe(before);
   });
 
   test("leaves the slots open to a heartbeat that did not answer, and frees the lock", async () => {
     const held = await scene.hold([scene.key()]);
-    const before = countDescriptors();
+    const before = countOpen();
     held.close("abandoned");
-    expect(countDescriptors()).toBe(before - 1);
+    expect(countOpen()).toBe(before - 1);
     expect(isFree(held.leases[0]?.place.lock ?? "")).toBe(true);
     closeSync(held.leases[0]?.slotFd ?? -1);
   });

@@ -3,7 +3,7 @@
  * refuses. Who waits holds nothing, and a wait that was given up keeps nothing.
  */
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, readlinkSync, statSync, unlinkSync } from "node:fs";
+import { readFileSync, statSync, unlinkSync } from "node:fs";
 import { claimLeases } from "../../src/lease/claim/claim.ts";
 import { makePlace } from "../../src/lease/files/places.ts";
 import {
@@ -17,6 +17,7 @@ import {
   openClaimScene,
   refusalOf,
 } from "../support/claim-scene.ts";
+import { openTargets } from "../support/open-files.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openClaimScene();
@@ -32,13 +33,7 @@ function countWaiting(path: string): number {
 
 /** Whether this process has the file open: what was locked and not closed is still locked. */
 function isOpen(path: string): boolean {
-  return readdirSync("/proc/self/fd").some((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`) === path;
-    } catch {
-      return false; // ENOENT: the descriptor of the listing itself
-    }
-  });
+  return openTargets().includes(path);
 }
 
 function waitsFor(path: string, count = 1): Promise<unknown> {

@@ -3,7 +3,7 @@
  * left open. Each case is also tried with `node:net`, which says the same.
  */
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "bun:test";
-import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import { openNodeWire } from "../../src/probe/node-wire.ts";
 import { AT_ONCE_MS, openPlainWire } from "../../src/probe/plain-wire.ts";
 import { probe } from "../../src/probe/probe.ts";
 import type { OpenWire, Wire, WireEnd } from "../../src/probe/wire.ts";
+import { openTargets } from "../support/open-files.ts";
 import { ok, orderFor, ProbeScene, silent } from "../support/probe-scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -69,14 +70,7 @@ function hearAll(wire: Wire): Heard {
 }
 
 function openSockets(): number {
-  const links = readdirSync("/proc/self/fd").map((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`);
-    } catch {
-      return ""; // that of the listing itself
-    }
-  });
-  return links.filter((link) => link.startsWith("socket:")).length;
+  return openTargets().filter((target) => target.startsWith("socket:")).length;
 }
 
 describe.each(BOTH)("a wire: %s", (_, open) => {

@@ -32,6 +32,7 @@ import {
   removeProgressFile,
   sweepProgress,
 } from "../../src/progress/place.ts";
+import { countOpen } from "../support/open-files.ts";
 
 const STATE = mkdtempSync(`${tmpdir()}/watchdog-progress-`);
 chmodSync(STATE, 0o700);
@@ -267,8 +268,7 @@ describe("following", () => {
   });
 
   test("leaves no descriptor open", () => {
-    const count = (): number => readdirSync("/proc/self/fd").length;
-    const before = count();
+    const before = countOpen();
     const file = makeProgressFile(STATE, runId());
     const follower = new ProgressFollower(file, NO_LIMITS);
     writeFileSync(`${STATE}/new`, "ok\n");
@@ -276,7 +276,7 @@ describe("following", () => {
     follower.look(ALWAYS);
     follower.close();
     removeProgressFile(file);
-    expect(count()).toBe(before);
+    expect(countOpen()).toBe(before);
     closeSync(openSync("/dev/null", "r"));
   });
 });

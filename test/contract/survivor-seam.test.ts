@@ -1,6 +1,5 @@
 /** The kill seam for survivors: what was decided is proven once more, on the open pidfd. */
 import { expect, spyOn, test } from "bun:test";
-import { readdirSync } from "node:fs";
 import { SIGKILL } from "../../src/core/signals.ts";
 import type { SeenProcess } from "../../src/core/survivors-view.ts";
 import { judge, killPass } from "../../src/tree/kill-pass.ts";
@@ -10,6 +9,7 @@ import { sys } from "../../src/os/sys.ts";
 import { scanProcesses, seeProcess } from "../../src/tree/scan.ts";
 import { maySignal, openSurvivor } from "../../src/tree/signal.ts";
 import { endSurvivors } from "../../src/tree/survivors.ts";
+import { openTargets } from "../support/open-files.ts";
 import { readStatusLine } from "../support/processes.ts";
 import { rootTest } from "../support/scene.ts";
 import { DeadRunScene, identityOf, NOBODY_KEPT, stateOf } from "../support/survivor-scene.ts";
@@ -23,8 +23,9 @@ function targetOf(pid: number, isStillProven = () => true) {
   return { pid, startTicks: identityOf(pid).start_time, isStillProven };
 }
 
+/** pidfd_open(2): the runtime has such descriptors of the children that it has started. */
 function openDescriptors(): number {
-  return readdirSync("/proc/self/fd").length;
+  return openTargets().filter((target) => target === "anon_inode:[pidfd]").length;
 }
 
 test.each([

@@ -3,16 +3,7 @@
  * it right in the middle of a reading.
  */
 import { afterAll } from "bun:test";
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Hashing } from "../../src/core/artifact.ts";
@@ -90,17 +81,4 @@ export function isOpening(pid: number): boolean {
   } catch {
     return false; // ENOENT: it has ended
   }
-}
-
-/** Open descriptors of this process that lead to something below a place. */
-export function openBelow(place: string): string[] {
-  return readdirSync("/proc/self/fd")
-    .map((fd) => {
-      try {
-        return readlinkSync(`/proc/self/fd/${fd}`);
-      } catch {
-        return ""; // ENOENT: the one that listed them
-      }
-    })
-    .filter((target) => target.startsWith(place));
 }

@@ -3,7 +3,7 @@
  * locks. The look for survivors is played: a script says what each look finds.
  */
 import { afterAll } from "bun:test";
-import { closeSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FoundProcess, TreeFinding } from "../../src/core/evidence.ts";
@@ -205,9 +205,4 @@ export function holdPlace(place: LeasePlace): () => void {
 export function found(pid: number, changes: Partial<FoundProcess> = {}): FoundProcess {
   const command = `work ${pid}`;
   return { pid, start_time: pid, command, isSignalable: true, isAncestor: false, ...changes };
-}
-
-/** Open descriptors of this process: what a claim leaves open is a lock that nobody can have. */
-export function countDescriptors(): number {
-  return readdirSync("/proc/self/fd").length;
 }
