@@ -43,7 +43,7 @@ export const CHILD_VARIABLES: readonly ChildVariable[] = [
     isSet: true,
     help:
       "The keys of the leases that the run holds, each percent-encoded, with blanks between " +
-      "them. Not there with --no-lease.",
+      "them. Not there with --no-lease; a step of a job finds those of the job.",
   },
   {
     name: "WATCHDOG_GENERATION",

@@ -28,11 +28,11 @@ export interface FenceEnvironment {
 /** What somebody says to have: a key, as one of these runs. */
 export interface FenceClaim {
   readonly key: LeaseKey;
-  /** The record must name one of them. */
+  /** The record must name one of them: the runs around who asks. */
   readonly runIds: readonly string[];
   /** The run that the environment was made for. */
   readonly innermost: string;
-  /** Its number for this key; undefined: the environment does not list the key. */
+  /** The number that the environment has for this key; undefined: it does not list the key. */
   readonly generation: number | undefined;
 }
 
@@ -58,7 +58,8 @@ export type ClaimsDecision =
 
 /**
  * What is claimed, in the one order of keys.
- * @param asked  `--key`: looks through the whole run path; empty: the leases of the innermost run
+ * @param asked  `--key`; empty: all leases that the environment lists, which are those of the
+ *   innermost run or, in a step of a job, of the job
  */
 export function decideClaims(
   environment: FenceEnvironment,
@@ -69,15 +70,13 @@ export function decideClaims(
   if (innermost === undefined) return { kind: "refuse", because: "outside-any-run" };
   const numbers = readNumbers(environment);
   if (numbers === undefined) return { kind: "refuse", because: "environment-broken" };
-  const claim = (key: LeaseKey, runIds: readonly string[]): FenceClaim => {
-    return { key, runIds, innermost, generation: numbers.get(renderKey(key))?.generation };
-  };
-  if (asked.length > 0) {
-    return { kind: "claims", claims: orderKeys(asked).map((key) => claim(key, runPath)) };
-  }
-  if (numbers.size === 0) return { kind: "refuse", because: "no-lease" };
-  const own = orderKeys([...numbers.values()].map(({ key }) => key));
-  return { kind: "claims", claims: own.map((key) => claim(key, [innermost])) };
+  if (asked.length === 0 && numbers.size === 0) return { kind: "refuse", because: "no-lease" };
+  const keys = asked.length > 0 ? asked : [...numbers.values()].map(({ key }) => key);
+  const claims = orderKeys(keys).map((key): FenceClaim => {
+    const generation = numbers.get(renderKey(key))?.generation;
+    return { key, runIds: runPath, innermost, generation };
+  });
+  return { kind: "claims", claims };
 }
 
 interface NumberedKey {
@@ -134,7 +133,8 @@ export function decideFenceRecord(claim: FenceClaim, found: FencedRecord): Recor
     return { kind: "refuse", because: "record-of-another-key" };
   }
   if (!claim.runIds.includes(runId)) return { kind: "refuse", because: "other-run" };
-  if (runId === claim.innermost && generation !== claim.generation) {
+  const isNumbered = claim.generation !== undefined || runId === claim.innermost;
+  if (isNumbered && generation !== claim.generation) {
     return { kind: "refuse", because: "other-generation" };
   }
   if (record.state !== "held") return { kind: "refuse", because: "released" };

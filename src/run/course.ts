@@ -159,6 +159,6 @@ export function makeCommandEnvironment(course: Course, progressPath?: string): U
     pausesOn: options.probes.filter(({ onOpen }) => onOpen === "pause").map(circuitNameOf),
     deadlineAt,
     progressPath,
-    keepsAttempt: options.isStep === true,
+    isStep: options.isStep === true,
   });
 }

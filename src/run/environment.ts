@@ -19,8 +19,8 @@ export interface RunVariables {
   readonly pausesOn: readonly string[];
   /** The file to report progress to; undefined: there is none. */
   readonly progressPath: string | undefined;
-  /** The number of the attempt that the caller gave is for the command, too. */
-  readonly keepsAttempt: boolean;
+  /** A step of a job: the number of its attempt and the leases of the job are for it, too. */
+  readonly isStep: boolean;
   /** Empty with `--no-lease`: then neither variable is set. */
   readonly leases: readonly GrantedLease[];
 }
@@ -31,8 +31,9 @@ export interface RunVariables {
  */
 const NAMES_ANOTHER_PID = ["LISTEN_PID", "LISTEN_FDS"];
 /** Of the run around this one, where they mean something else. */
-const OF_ANOTHER_RUN = ["WATCHDOG_LEASE", "WATCHDOG_GENERATION", "WATCHDOG_PROGRESS"];
-const ATTEMPT = "WATCHDOG_ATTEMPT";
+const OF_ANOTHER_RUN = ["WATCHDOG_PROGRESS"];
+/** But for a step, which is a run of its own within the run of its job. */
+const OF_ANOTHER_JOB = ["WATCHDOG_LEASE", "WATCHDOG_GENERATION", "WATCHDOG_ATTEMPT"];
 /** Ids of one run path; a deeper nesting drops the outermost. */
 export const LONGEST_RUN_PATH = 64;
 
@@ -43,8 +44,8 @@ export function makeEnvironment(
   variables: RunVariables,
 ): Uint8Array[] {
   const own = listVariables(inherited, variables);
-  const removed = new Set([...NAMES_ANOTHER_PID, ...OF_ANOTHER_RUN, ...own.keys()]);
-  if (!variables.keepsAttempt) removed.add(ATTEMPT);
+  const ofOthers = variables.isStep ? OF_ANOTHER_RUN : [...OF_ANOTHER_RUN, ...OF_ANOTHER_JOB];
+  const removed = new Set([...NAMES_ANOTHER_PID, ...ofOthers, ...own.keys()]);
   const kept = inherited.filter((entry) => {
     const key = keyOf(entry);
     return !removed.has(key) && !isOption(key) && !isFaultVariable(key);

@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { findRunners, harmless, makeJob, readFilesBelow, unsafe } from "../support/job-place.ts";
 import { query } from "../support/own-state.ts";
-import { openScene } from "../support/scene.ts";
+import { openScene, RELEASE } from "../support/scene.ts";
 import { readLines } from "../support/processes.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -30,6 +30,24 @@ describe("a step with options of watchdog run", () => {
         "bad failed run-failed 1",
         "after pending - 0",
       ]);
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "has the fence of the lease of its job, as a plain step has",
+    async () => {
+      const ask = `"${RELEASE}" fence -- sh -c 'echo $0 >>log'`;
+      const job = makeJob(scene, "fenced", {
+        plain: harmless(`${ask} plain`),
+        limited: harmless(`${ask} limited`, { idle_timeout: "1m" }),
+        within: harmless(`"${RELEASE}" run --no-lease -- ${ask} within`, { idle_timeout: "1m" }),
+      });
+      const { status, stderr } = await job.job("run");
+      expect(job.lines("log")).toEqual(["plain", "limited"]);
+      // Another run has what it has of its own: nothing.
+      expect([status, job.steps().at(-1)]).toEqual([76, "within failed exited 1"]);
+      expect(stderr).toContain("the run around this holds no lease");
     },
     LIMIT_MS,
   );

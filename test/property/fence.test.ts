@@ -90,9 +90,10 @@ function isPromised({ environment, asked, found, lock }: Case): boolean {
   const { run_id, state, name, generation } = found.record;
   const ids = (environment.runPath ?? "").split("/");
   const isOwn = run_id === ids.at(-1);
-  const isNumbered =
-    environment.leases === "job%3Anight" && environment.generations === String(generation);
-  const isOurs = isOwn ? isNumbered : asked.length > 0 && ids.includes(run_id);
+  const isListed = environment.leases === "job%3Anight";
+  const isNumbered = isListed && environment.generations === String(generation);
+  const isAround = !isOwn && !isListed && asked.length > 0;
+  const isOurs = ids.includes(run_id) && (isNumbered || isAround);
   return isOurs && state === "held" && name === "night";
 }
 
@@ -132,6 +133,7 @@ test("a larger number in the record is never passed by who has a smaller one", (
     const { found, environment } = one;
     if (found.kind !== "read" || refusalOf(one) !== undefined) continue;
     const isOwn = environment.runPath?.endsWith(found.record.run_id) ?? false;
-    if (isOwn) expect(environment.generations).toBe(String(found.record.generation));
+    const isListed = environment.leases === "job%3Anight";
+    if (isOwn || isListed) expect(environment.generations).toBe(String(found.record.generation));
   }
 });

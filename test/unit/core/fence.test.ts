@@ -29,7 +29,7 @@ function claims(changes: Partial<FenceEnvironment> = {}, asked: readonly LeaseKe
   return decideClaims({ ...ENVIRONMENT, ...changes }, asked);
 }
 
-const OWN = { innermost: INNER, runIds: [INNER] };
+const OWN = { innermost: INNER, runIds: [OUTER, INNER] };
 const CLAIM: FenceClaim = { key: JOB, ...OWN, generation: 7 };
 
 function read(changes: Parameters<typeof sampleRecord>[0] = {}): FencedRecord {
@@ -38,7 +38,7 @@ function read(changes: Parameters<typeof sampleRecord>[0] = {}): FencedRecord {
 }
 
 describe("what is claimed", () => {
-  test("are all leases of the innermost run, each with its number, in the order of keys", () => {
+  test("are all leases of the environment, each with its number, in the order of keys", () => {
     expect(claims()).toEqual({
       kind: "claims",
       claims: [CLAIM, { key: LANE, ...OWN, generation: 12 }],
@@ -48,13 +48,12 @@ describe("what is claimed", () => {
   });
 
   test("is with --key what any run around this one has, once and in the order of keys", () => {
-    const path = { innermost: INNER, runIds: [OUTER, INNER] };
     const zone: LeaseKey = { kind: "zone", name: "z" };
     expect(claims({}, [zone, JOB, zone])).toEqual({
       kind: "claims",
       claims: [
-        { key: JOB, ...path, generation: 7 },
-        { key: zone, ...path, generation: undefined },
+        { key: JOB, ...OWN, generation: 7 },
+        { key: zone, ...OWN, generation: undefined },
       ],
     });
   });
@@ -109,11 +108,14 @@ describe("the record", () => {
     });
   });
 
-  test("of a run around is current for who looks through the path, with the number there", () => {
-    const through = { ...CLAIM, runIds: [OUTER, INNER], generation: undefined };
+  test("of a run around is current with the number there, unless the environment has another", () => {
+    const unlisted = { ...CLAIM, generation: undefined };
     const found = read({ run_id: OUTER, generation: 3 });
-    expect(decideFenceRecord(through, found)).toMatchObject({ kind: "current", generation: 3 });
-    expect(decideFenceRecord(CLAIM, found)).toEqual({ kind: "refuse", because: "other-run" });
+    expect(decideFenceRecord(unlisted, found)).toMatchObject({ kind: "current", generation: 3 });
+    const listed = { ...CLAIM, generation: 3 };
+    expect(decideFenceRecord(listed, found)).toMatchObject({ kind: "current", runId: OUTER });
+    const because = "other-generation";
+    expect(decideFenceRecord(CLAIM, found)).toEqual({ kind: "refuse", because });
   });
 
   test.each<[string, FencedRecord, string]>([
@@ -132,7 +134,7 @@ describe("the record", () => {
   });
 
   test("of the innermost run needs its number in the environment, also with --key", () => {
-    const unnumbered = { ...CLAIM, runIds: [OUTER, INNER], generation: undefined };
+    const unnumbered = { ...CLAIM, generation: undefined };
     expect(decideFenceRecord(unnumbered, read())).toEqual({
       kind: "refuse",
       because: "other-generation",

@@ -18,7 +18,7 @@ const VARIABLES = {
   deadlineAt: undefined,
   pausesOn: [],
   progressPath: undefined,
-  keepsAttempt: false,
+  isStep: false,
   leases: [],
 };
 const OWN = [
@@ -44,8 +44,14 @@ describe("the environment of the command", () => {
 
   test("has no number of an attempt that is somebody else's, but for a step's own", () => {
     expect(make(["WATCHDOG_ATTEMPT=2"])).toEqual(OWN);
-    const kept = make(["WATCHDOG_ATTEMPT=2"], { keepsAttempt: true });
+    const kept = make(["WATCHDOG_ATTEMPT=2"], { isStep: true });
     expect(kept).toEqual(["WATCHDOG_ATTEMPT=2", ...OWN]);
+  });
+
+  test("has no leases of a run around it, but for those of the job around a step", () => {
+    const job = ["WATCHDOG_LEASE=job%3Anight", "WATCHDOG_GENERATION=7"];
+    expect(make(job)).toEqual(OWN);
+    expect(make(job, { isStep: true })).toEqual([...job, ...OWN]);
   });
 
   test("keeps every byte, duplicates and what is no variable at all", () => {
