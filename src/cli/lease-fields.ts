@@ -98,6 +98,8 @@ export function beatFields(): Meanings {
     "progress.time_left_ms": "how long the rest takes at that rate, null: nobody can tell",
     "progress.reported_at": "when the counts last changed (wall clock, UTC)",
     "progress.last_output_at": "when the job last wrote something (wall clock, UTC), null: never",
+    "progress.files_changed_at":
+      "when a file of --expect-file was last seen to have changed (wall clock, UTC), null: never",
     "progress.cpu_ms": "CPU time of its tree so far, null: not measured yet",
     "progress.cpu_percent": "of one core, between the last two measurements",
     "progress.io_bytes": "bytes that its tree has read and written so far",

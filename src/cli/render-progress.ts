@@ -34,17 +34,22 @@ export function renderRate(perMinute: number): string {
   return String(Math.round(perMinute * 100) / 100);
 }
 
-/** `output 3 s ago, CPU 12 % of a core, I/O 3 MiB a minute`; undefined: nothing is known. */
+/**
+ * `output 3 s ago, files changed 20 s ago, CPU 12 % of a core, I/O 3 MiB a minute`; undefined:
+ * nothing is known.
+ */
 export function describeWork(view: LeaseView): string | undefined {
   const { slot, beatAgeMs } = view.evidence;
   const progress = describeProgress(slot);
   if (progress === undefined || slot === undefined) return undefined;
   const ageOf = (ms: number): string | undefined =>
     beatAgeMs === undefined ? undefined : renderAge(beatAgeMs + slot.head.monotonicMs - ms);
-  const { lastOutputMs, cpuPercent, ioBytesPerMinute } = progress;
+  const { lastOutputMs, filesChangedMs, cpuPercent, ioBytesPerMinute } = progress;
   const output = lastOutputMs === null ? undefined : ageOf(lastOutputMs);
+  const files = filesChangedMs === null ? undefined : ageOf(filesChangedMs);
   const parts = [
     output === undefined ? "" : `output ${output}`,
+    files === undefined ? "" : `files changed ${files}`,
     cpuPercent === null ? "" : `CPU ${Math.round(cpuPercent)} % of a core`,
     ioBytesPerMinute === null ? "" : `I/O ${renderBytes(ioBytesPerMinute)} a minute`,
   ].filter((part) => part !== "");

@@ -18,9 +18,10 @@ export interface DescribedProgress {
   readonly lastMessage: string | null;
   readonly ratePerMinute: number | null;
   readonly timeLeftMs: number | null;
-  /** These three on CLOCK_MONOTONIC of the owner's boot, in milliseconds. */
+  /** These four on CLOCK_MONOTONIC of the owner's boot, in milliseconds. */
   readonly reportedMs: number | null;
   readonly lastOutputMs: number | null;
+  readonly filesChangedMs: number | null;
   readonly measuredMs: number | null;
   readonly cpuMs: number | null;
   /** Of one core. */
@@ -34,10 +35,10 @@ export function describeProgress(slot: Slot | undefined): DescribedProgress | un
   const counts = slot?.head.counts ?? null;
   const work = slot?.body?.work ?? null;
   if (counts === null && work === null) return undefined;
-  const { told, lastOutputMs, use } = work ?? NO_WORK;
+  const { told, use, ...signs } = work ?? NO_WORK;
   const known = counts ?? (told === null ? null : NOTHING_DONE);
   const { ratePerMinute, ...rest } = told ?? NOTHING_TOLD;
-  return { ...describeItems(known, ratePerMinute), ...rest, lastOutputMs, ...describeUse(use) };
+  return { ...describeItems(known, ratePerMinute), ...rest, ...signs, ...describeUse(use) };
 }
 
 const NOTHING_TOLD = {
@@ -47,7 +48,7 @@ const NOTHING_TOLD = {
   reportedMs: null,
 } as const;
 
-const NO_WORK: SlotWork = { told: null, lastOutputMs: null, use: null };
+const NO_WORK: SlotWork = { told: null, lastOutputMs: null, filesChangedMs: null, use: null };
 /** Whoever has told something else has done no item yet. */
 const NOTHING_DONE: SlotCounts = { ok: 0, failed: 0, total: null };
 

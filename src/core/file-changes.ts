@@ -56,6 +56,13 @@ export function listChanges(before: FileSight, after: FileSight): readonly SeenF
   }));
 }
 
+/** Whether nothing has changed between two looks; also not where neither could be finished. */
+export function isSameSight(before: FileSight | undefined, after: FileSight): boolean {
+  if (before?.kind !== "seen" || after.kind !== "seen") return before?.kind === after.kind;
+  if (before.files.size !== after.files.size) return false;
+  return [...after.files].every(([path, stamp]) => !isOther(before.files.get(path), stamp));
+}
+
 function isOther(before: FileStamp | undefined, after: FileStamp): boolean {
   return before?.identity !== after.identity || before.bytes !== after.bytes;
 }

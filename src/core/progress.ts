@@ -35,11 +35,18 @@ export interface Progress {
   readonly items: ItemsProgress | null;
   /** Null: it has written nothing that was seen. */
   readonly lastOutputMs: number | null;
+  /** When a file that it is expected to write was last seen to have changed; null: none was. */
+  readonly filesChangedMs: number | null;
   /** Null: not measured yet. */
   readonly use: TreeUse | null;
 }
 
-export const NO_PROGRESS: Progress = { items: null, lastOutputMs: null, use: null };
+export const NO_PROGRESS: Progress = {
+  items: null,
+  lastOutputMs: null,
+  filesChangedMs: null,
+  use: null,
+};
 
 /** So many bytes of a text that the job has told stand in a slot. */
 export const SHOWN_CHECKPOINT_BYTES = 100;

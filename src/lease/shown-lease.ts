@@ -124,6 +124,7 @@ function showProgress(slot: Slot | undefined): Record<string, unknown> | null {
     time_left_ms: rounded(found.timeLeftMs, 0),
     reported_at: at(found.reportedMs),
     last_output_at: at(found.lastOutputMs),
+    files_changed_at: at(found.filesChangedMs),
     cpu_ms: found.cpuMs,
     cpu_percent: rounded(found.cpuPercent, 1),
     io_bytes: found.ioBytes,

@@ -75,7 +75,7 @@ export async function runCommand(request: RunRequest): Promise<Leaving> {
   const protection = await noting(course, () => protect(course, granted));
   if (course.options.isVerbose) tellStart(course, output, claimed);
   try {
-    const progress = new RunProgress(course);
+    const progress = new RunProgress(course, ready.before);
     const judging = new Judging({ course, output, progress, before: ready.before });
     return await start({ course, output, inbox, protection, dependencies, judging, progress });
   } catch (error) {

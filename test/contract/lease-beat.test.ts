@@ -54,6 +54,7 @@ describe("a beat", () => {
       memberCount,
       work: {
         lastOutputMs: PROGRESS.lastOutputMs,
+        filesChangedMs: PROGRESS.filesChangedMs,
         use: PROGRESS.use,
         told: {
           checkpoint: "tables",

@@ -95,6 +95,32 @@ describe("status", () => {
   );
 
   test(
+    "shows when a file that it must write has changed, and not before",
+    async () => {
+      const report = 'printf "ok\n" >>"$WATCHDOG_PROGRESS"';
+      const path = scene.path("result-of-writes");
+      writeFileSync(path, "of last night");
+      const words = ["--heartbeat-interval", "300ms", "--expect-file", path];
+      const job = startJob(scene, "writes", report, words);
+      const before = await waitForProgress(scene, "writes", ({ cpu_ms: cpu }) => cpu !== null);
+      expect(before.progress.files_changed_at).toBeNull();
+      writeFileSync(path, "of this one");
+      job.open();
+      const changed = ({ files_changed_at: at }: Parsed) => at !== null;
+      const after = await waitForProgress(scene, "writes", changed);
+      const at = Date.parse(after.progress.files_changed_at);
+      expect(at).toBeGreaterThan(Date.parse(after.acquired_at));
+      const work = (await askLines(scene, ["status", "writes"])).find((one) =>
+        /^ {2}work /.test(one),
+      );
+      expect(work).toMatch(/, files changed [\d.]+ s ago, CPU /);
+      job.kill("SIGTERM");
+      await job.ended;
+    },
+    LIMIT_MS,
+  );
+
+  test(
     "cannot be made to write elsewhere on the screen by what a job has told",
     async () => {
       const report =

@@ -35,6 +35,7 @@ export const PROGRESS: Progress = {
     reportedMs: 980,
   },
   lastOutputMs: 985,
+  filesChangedMs: 975,
   use: {
     measuredMs: 970,
     cpuMs: 420,

@@ -102,6 +102,7 @@ export function sampleSlot(changes: SlotChanges = {}): WholeSlot {
       memberCount: 2,
       work: {
         lastOutputMs: 999_000,
+        filesChangedMs: 997_500.5,
         use: {
           measuredMs: 998_000.5,
           cpuMs: 420,

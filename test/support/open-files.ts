@@ -1,4 +1,4 @@
-/** What this process has open. The runtime opens and closes files of its own: count none of those. */
+/** What this process has open; the runtime opens and closes files of its own beside that. */
 import { readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 

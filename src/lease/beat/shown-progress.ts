@@ -39,7 +39,8 @@ const WORD = {
   failed: 4 + USE_FIELDS.length,
   total: 5 + USE_FIELDS.length,
   rate: 6 + USE_FIELDS.length,
-  checkpoint: 7 + USE_FIELDS.length,
+  filesChanged: 7 + USE_FIELDS.length,
+  checkpoint: 8 + USE_FIELDS.length,
 } as const;
 
 /** A text: its length in bytes, and the bytes. */
@@ -58,9 +59,10 @@ export class ProgressWords {
 
   /** Main only. */
   show(progress: Progress): void {
-    const { items, use, lastOutputMs } = progress;
+    const { items, use, lastOutputMs, filesChangedMs } = progress;
     Atomics.add(this.#words, WORD.version, 1n);
     this.#store(WORD.lastOutput, thousandths(lastOutputMs));
+    this.#store(WORD.filesChanged, thousandths(filesChangedMs));
     USE_FIELDS.forEach((field, index) =>
       this.#store(WORD.use + index, use === null ? NOTHING : thousandths(use[field])),
     );
@@ -104,6 +106,7 @@ export class ProgressWords {
     };
     return {
       lastOutputMs: this.#exact(WORD.lastOutput),
+      filesChangedMs: this.#exact(WORD.filesChanged),
       // Written in one go: all of them or none.
       use: measuredMs === null ? null : (use as TreeUse),
       items: reportedMs === null ? null : { ...items, reportedMs },

@@ -77,9 +77,9 @@ function countsOf({ items }: Progress): SlotCounts | null {
   return { ok, failed, total };
 }
 
-function workOf({ items, lastOutputMs, use }: Progress): SlotWork | null {
-  if (items === null && lastOutputMs === null && use === null) return null;
-  if (items === null) return { lastOutputMs, use, told: null };
+function workOf({ items, ...signs }: Progress): SlotWork | null {
+  if (items === null)
+    return Object.values(signs).every((one) => one === null) ? null : { ...signs, told: null };
   const { checkpoint, lastMessage, ratePerMinute, reportedMs } = items;
-  return { lastOutputMs, use, told: { checkpoint, lastMessage, ratePerMinute, reportedMs } };
+  return { ...signs, told: { checkpoint, lastMessage, ratePerMinute, reportedMs } };
 }

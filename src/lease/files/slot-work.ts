@@ -14,6 +14,7 @@
  *      40  u64  CPU ms within the window        48  u64  I/O bytes within it
  *      56  f64  items reported at; 0: none      64  f64  items a minute; negative: not known
  *      72  checkpoint and last message: u16 length, UTF-8; empty: none
+ *          f64  files last changed, MONOTONIC ms; 0: not seen
  */
 import type { SlotWork } from "../../core/lease-record.ts";
 import {
@@ -26,8 +27,9 @@ import { SlotReader, SlotWriter } from "./slot-bytes.ts";
 
 const FIXED_BYTES = 72;
 const LENGTH_BYTES = 2;
+const INSTANT_BYTES = 8;
 export const MOST_WORK_BYTES =
-  FIXED_BYTES + 2 * LENGTH_BYTES + SHOWN_CHECKPOINT_BYTES + SHOWN_MESSAGE_BYTES;
+  FIXED_BYTES + 2 * LENGTH_BYTES + SHOWN_CHECKPOINT_BYTES + SHOWN_MESSAGE_BYTES + INSTANT_BYTES;
 const NOT_KNOWN = -1;
 const NOT_MEASURED: TreeUse = {
   measuredMs: 0,
@@ -55,6 +57,7 @@ export function encodeWork(work: SlotWork | null): Uint8Array {
   writer.f64(told?.ratePerMinute ?? NOT_KNOWN);
   writer.text(cutBytes(told?.checkpoint ?? "", SHOWN_CHECKPOINT_BYTES));
   writer.text(cutBytes(told?.lastMessage ?? "", SHOWN_MESSAGE_BYTES));
+  writer.f64(work.filesChangedMs ?? 0);
   return bytes.subarray(0, MOST_WORK_BYTES - writer.room);
 }
 
@@ -73,6 +76,8 @@ export function decodeWork(bytes: Uint8Array): SlotWork | null {
   const reportedMs = reader.f64();
   const rate = reader.f64();
   const [checkpoint, lastMessage] = [reader.text(), reader.text()];
+  // 0 in a slot of a version that did not tell.
+  const filesChangedMs = reader.f64();
   const use = { measuredMs, cpuMs, ioBytes, windowMs, windowCpuMs, windowIoBytes };
   const told = {
     checkpoint: checkpoint === "" ? null : checkpoint,
@@ -82,6 +87,7 @@ export function decodeWork(bytes: Uint8Array): SlotWork | null {
   };
   return {
     lastOutputMs: lastOutputMs === 0 ? null : lastOutputMs,
+    filesChangedMs: filesChangedMs === 0 ? null : filesChangedMs,
     use: measuredMs === 0 ? null : use,
     told: reportedMs === 0 ? null : told,
   };

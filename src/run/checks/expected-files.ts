@@ -1,6 +1,6 @@
 /**
- * Looks at the files that a job is expected to write: once right before its start, once when its
- * tree is gone. Says what is there, decides nothing.
+ * Looks at the files that a job is expected to write: right before its start, now and then while it
+ * runs, and when its tree is gone. Says what is there, decides nothing.
  *
  * Guarantees: no byte of a file is read; the main loop is not held up by a file system that hangs;
  * a look ends within its limit, with "unread" where it could not be finished. Links are followed,
@@ -32,7 +32,7 @@ export interface Look {
 export async function lookAtFiles(
   directory: string | undefined,
   expectations: readonly FileExpectation[],
-  when: "start" | "end",
+  when: "start" | "meanwhile" | "end",
 ): Promise<readonly Look[]> {
   const over = Promise.withResolvers<"over">();
   const timer = wakeAfter(LOOK_LIMIT_MS, () => over.resolve("over"));

@@ -18,9 +18,11 @@ import { ownMask } from "../../os/mask.ts";
 import { type Timer, wakeAfter } from "../../os/timers.ts";
 import { ProgressFollower } from "../../progress/follower.ts";
 import { type ProgressFile, sweepProgress } from "../../progress/place.ts";
+import type { Look } from "../checks/expected-files.ts";
 import type { Course } from "../course.ts";
 import { messages } from "../messages.ts";
 import { TreeMeter } from "../tree-use.ts";
+import { FileWatch } from "./file-watch.ts";
 import type { ProgressScene } from "./run-progress.ts";
 
 /** A job that reports, or has bounds to keep. */
@@ -45,6 +47,7 @@ export class ProgressWatch {
   /** Takes the secrets out of what the job has told. */
   readonly #mask: Mask;
   readonly #meter: TreeMeter;
+  readonly #files: FileWatch;
   #use: TreeUse | null = null;
   #samples: readonly ProgressSample[];
   #reportedAt: MonotonicAt | undefined;
@@ -55,12 +58,18 @@ export class ProgressWatch {
   /** The file cannot be read any more. */
   #isBroken = false;
 
-  constructor(course: Course, file: ProgressFile | undefined, scene: ProgressScene) {
+  constructor(
+    course: Course,
+    file: ProgressFile | undefined,
+    scene: ProgressScene & { readonly before: readonly Look[] },
+  ) {
     this.#course = course;
     this.#scene = scene;
     this.#mask = ownMask();
     this.#follower = file === undefined ? undefined : new ProgressFollower(file, course.options);
     this.#meter = new TreeMeter(scene.tree, course.identity.startedAt);
+    const { identity, options } = course;
+    this.#files = new FileWatch(identity.cwd, options.expectFiles, scene.before);
     this.#samples = [{ at: scene.clock.at(course.identity.startedAt), done: 0 }];
   }
 
@@ -167,6 +176,7 @@ export class ProgressWatch {
       items: this.#shownItems(),
       lastOutputMs: this.#scene.lastOutputAt() ?? null,
       use: this.#measured(),
+      filesChangedMs: this.#files.changedAt ?? null,
     };
   }
 
@@ -175,7 +185,10 @@ export class ProgressWatch {
     const now = monotonicNow();
     const pauseMs = this.#isIdle ? IDLE_MEASURE_MS : MEASURE_MS;
     const isDue = this.#use === null || now - this.#use.measuredMs >= pauseMs;
-    if (isDue) this.#use = this.#meter.measure(now);
+    if (!isDue) return this.#use;
+    // What it finds is shown at one of the next looks.
+    void this.#files.look();
+    this.#use = this.#meter.measure(now);
     return this.#use;
   }
 

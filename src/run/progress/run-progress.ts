@@ -13,6 +13,7 @@ import type { Progress } from "../../core/progress.ts";
 import type { MonotonicAt } from "../../core/time.ts";
 import { type Timer, wakeAfter } from "../../os/timers.ts";
 import { makeProgressFile, type ProgressFile, removeProgressFile } from "../../progress/place.ts";
+import type { Look } from "../checks/expected-files.ts";
 import type { Course } from "../course.ts";
 import { messages } from "../messages.ts";
 import type { PauseClock } from "../pause-clock.ts";
@@ -37,14 +38,17 @@ export interface ProgressScene {
 export class RunProgress {
   readonly #course: Course;
   readonly #file: ProgressFile | undefined;
+  readonly #before: readonly Look[];
   #scene: ProgressScene | undefined;
   #watch: Promise<ProgressWatch | undefined> | undefined;
   #loaded: ProgressWatch | undefined;
   #timer: Timer | undefined;
   #finishing: Promise<void> | undefined;
 
-  constructor(course: Course) {
+  /** @param before  of the files that the job is expected to write */
+  constructor(course: Course, before: readonly Look[]) {
     this.#course = course;
+    this.#before = before;
     this.#file = makeFile(course);
   }
 
@@ -101,7 +105,7 @@ export class RunProgress {
       if (this.#scene === undefined) return undefined;
       const { path, fd } = this.#file ?? { path: undefined, fd: -1 };
       const file = path === undefined ? undefined : { path, fd };
-      this.#loaded = new Watch(this.#course, file, this.#scene);
+      this.#loaded = new Watch(this.#course, file, { ...this.#scene, before: this.#before });
       this.#loaded.begin();
     } catch (error) {
       ledger.noteBug(error);

@@ -24,7 +24,8 @@ describe("a block", () => {
       "  beat      2 s ago",
       "  items     912 of 1800 items (50 %), 12 failed, 46 a minute, 19 min 30 s left, at tables",
       "  message   item 17: no answer",
-      "  work      output 3 s ago, CPU 12 % of a core, I/O 18 MiB a minute",
+      "  work      output 3 s ago, files changed 4.4 s ago, CPU 12 % of a core, " +
+        "I/O 18 MiB a minute",
       "  verdict   held (R2 beat-fresh)",
     ]);
   });

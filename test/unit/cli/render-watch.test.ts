@@ -39,7 +39,7 @@ describe("a picture", () => {
       "  [##############--------------]  912 of 1800 items (50 %), 12 failed, 46 a minute, " +
         "19 min 30 s left, at tables",
       "  item 17: no answer",
-      "  output 3 s ago, CPU 12 % of a core, I/O 18 MiB a minute",
+      "  output 3 s ago, files changed 4.4 s ago, CPU 12 % of a core, I/O 18 MiB a minute",
     ]);
   });
 

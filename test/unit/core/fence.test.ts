@@ -108,7 +108,7 @@ describe("the record", () => {
     });
   });
 
-  test("of a run around is current with the number there, unless the environment has another", () => {
+  test("of a run around is current with its number, unless the environment has another", () => {
     const unlisted = { ...CLAIM, generation: undefined };
     const found = read({ run_id: OUTER, generation: 3 });
     expect(decideFenceRecord(unlisted, found)).toMatchObject({ kind: "current", generation: 3 });

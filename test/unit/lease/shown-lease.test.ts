@@ -62,6 +62,7 @@ describe("a lease as JSON", () => {
         time_left_ms: 1_170_989,
         reported_at: "2025-12-31T23:59:56.999Z",
         last_output_at: "2025-12-31T23:59:58.999Z",
+        files_changed_at: "2025-12-31T23:59:57.500Z",
         cpu_ms: 420,
         cpu_percent: 12,
         io_bytes: 2 ** 30,

@@ -57,9 +57,14 @@ describe("counts in the head of a slot", () => {
 describe("work in the body of a slot", () => {
   test("comes back as it was, and none of it as none", () => {
     expect(decodeWork(encodeWork(WORK))).toEqual(WORK);
-    const nothing: SlotWork = { lastOutputMs: null, use: null, told: null };
+    const nothing: SlotWork = { lastOutputMs: null, filesChangedMs: null, use: null, told: null };
     expect(decodeWork(encodeWork(nothing))).toEqual(nothing);
     expect(decodeWork(encodeWork(null))).toBeNull();
+  });
+
+  test("of an earlier version has no change of files, and the rest", () => {
+    const earlier = encodeWork(WORK).subarray(0, -8);
+    expect(decodeWork(earlier)).toEqual({ ...WORK, filesChangedMs: null });
   });
 
   test("of a later version is read as far as it is known, of a broken one not at all", () => {
@@ -112,6 +117,7 @@ const PROGRESS: Progress = {
     reportedMs: 980.25,
   },
   lastOutputMs: 985.125,
+  filesChangedMs: 990.5,
   use: {
     measuredMs: 970,
     cpuMs: 420,
@@ -172,6 +178,7 @@ describe("what is described", () => {
       cpuPercent: (1_200 * 100) / 10_000.25,
       ioBytesPerMinute: (3 * 2 ** 20 * 60_000) / 10_000.25,
       lastOutputMs: 999_000,
+      filesChangedMs: 997_500.5,
     });
   });
 });
