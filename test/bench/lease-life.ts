@@ -6,6 +6,7 @@
 import { Database } from "bun:sqlite";
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readProcText } from "../support/proc-text.ts";
 import { type Bench, medianOf } from "./measure.ts";
 import { WATCHDOG } from "./programs.ts";
 
@@ -131,7 +132,7 @@ function carriers(entry: string): number {
 
 function carries(pid: string, entry: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(entry);
+    return readProcText(pid, "environ").split("\0").includes(entry);
   } catch {
     return false; // gone
   }

@@ -16,6 +16,7 @@ import {
 import { type Night, prepareNight, serveUploads } from "../support/night.ts";
 import { findProgram } from "../support/outside.ts";
 import { query } from "../support/own-state.ts";
+import { readProcText } from "../support/proc-text.ts";
 import { readLines } from "../support/processes.ts";
 import {
   findGuards,
@@ -88,7 +89,7 @@ const KILLINGS: readonly Killing[] = [
 function findIn(night: Night, isMeant: (pid: number) => boolean): number[] {
   const isThere = (pid: number): boolean => {
     try {
-      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(night.scene.stateDirectory);
+      return readProcText(pid, "environ").includes(night.scene.stateDirectory);
     } catch {
       return false; // ENOENT, ESRCH: gone
     }

@@ -68,11 +68,26 @@ function statusOf(act: Act, { state }: Row, hit: Name): number {
 
 let jobs = 0;
 
-function stepsOf(job: string, hit: Name, effects: Effects, gate: string | undefined) {
+interface Gate {
+  readonly path: string;
+  /** Its command waits for the file. */
+  readonly step: Name | undefined;
+}
+
+/**
+ * A request to end that comes after the end of a step is heard a moment later, perhaps when the
+ * next one has been begun: that one must not be done by then.
+ */
+function gateOf({ isGated }: Row, { act, hit, path }: { act: Act; hit: Name; path: string }): Gate {
+  const next = act === "term" ? NAMES[NAMES.indexOf(hit) + 1] : undefined;
+  return { path, step: isGated === true ? hit : next };
+}
+
+function stepsOf(job: string, hit: Name, effects: Effects, gate: Gate) {
   return Object.fromEntries(
     NAMES.map((name, place) => {
       const words = [String(server.port), `${job}-${name}`];
-      const gated = name === hit && gate !== undefined ? [gate] : [];
+      const gated = name === gate.step ? [gate.path] : [];
       const step = {
         command: ["bash", `${FIXTURES}/does-a-step.sh`, ...words, ...gated],
         side_effects: name === hit ? effects : "none",
@@ -92,7 +107,7 @@ function stateOf(job: JobPlace, name: Name): unknown {
 async function strike(row: Row, act: Act, hit: Name, effects: Effects): Promise<void> {
   jobs += 1;
   const name = `job-${jobs}`;
-  const gate = row.isGated === undefined ? undefined : scene.path(`${name}.gate`);
+  const gate = gateOf(row, { act, hit, path: scene.path(`${name}.gate`) });
   const job = makeJob(scene, name, stepsOf(name, hit, effects, gate));
   const evidence = scene.path(`${name}.evidence`);
   const ended = await job.fail(`${row.point}@${hit}=${act}`, evidence, "run");
@@ -104,7 +119,7 @@ async function strike(row: Row, act: Act, hit: Name, effects: Effects): Promise<
   expect(ended.status).toBe(statusOf(act, row, hit));
   expect([stateOf(job, hit), happened(name, hit)]).toEqual([row.state, row.times]);
 
-  if (gate !== undefined) writeFileSync(gate, "");
+  writeFileSync(gate.path, "");
   // A job that is done has nothing to go on with.
   if (ended.status !== 0) await resume(job, { row, hit, effects, name });
   expect(NAMES.map((one) => stateOf(job, one))).toEqual(["done", "done", "done"]);

@@ -23,6 +23,7 @@ import { placeOf } from "../../src/lease/files/places.ts";
 import { readRecord } from "../../src/lease/files/record-file.ts";
 import { readSlot } from "../../src/lease/files/slot-file.ts";
 import { claim, EMPTY, grant, machine } from "../support/claim-scene.ts";
+import { readProcText } from "../support/proc-text.ts";
 import { type Ended, FAULTS, killQuietly, type Scene, type Started } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -303,7 +304,7 @@ export class FaultCase {
 
 function readEnvironment(pid: string): string[] {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+    return readProcText(pid, "environ").split("\0");
   } catch {
     return []; // ESRCH: gone. EACCES: of another user, so none of ours
   }

@@ -175,11 +175,19 @@ function sweepRestore(index: 0 | 1, removed: number[]): Promise<SweptActs> {
     finish: async (one, run, act) => {
       if (act === "kill" || act === "term") return;
       await waitFor(() => one.locks().join() === LOCKS.join(), "the lock to be restored");
+      // The record comes after the lock, with the beat after it at the latest.
+      const seen = beatsOf(one);
+      await waitFor(() => beatsOf(one) > seen + 1, "two more beats of each key");
       run.kill("SIGTERM");
     },
     newcomer: index === 0 ? ["--name", "night"] : ["--name", "other", "--lane", "server"],
     holdsThread: true,
   });
+}
+
+/** Of the key that has fewer. */
+function beatsOf(one: FaultCase): number {
+  return Math.min(...one.keys().map((key) => Number(/ours@(\d+)/.exec(key)?.[1] ?? 0)));
 }
 
 function restored(key: typeof job | typeof lane, index: 0 | 1, act: Act) {

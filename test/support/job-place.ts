@@ -3,9 +3,9 @@
  * binary, and seen from outside, in the journal and in what its steps have left.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { readLines } from "./processes.ts";
 import { inState, query } from "./own-state.ts";
-import { type Ended, FAULTS, RELEASE, type Scene, type Started } from "./scene.ts";
+import { readLines } from "./processes.ts";
+import { type Ended, FAULTS, readCommandLine, RELEASE, type Scene, type Started } from "./scene.ts";
 import { waitFor } from "./wait-for.ts";
 
 export interface JobPlace {
@@ -91,7 +91,7 @@ export function findRunners(parent: number): number[] {
     .split(" ")
     .filter((pid) => pid !== "")
     .map(Number)
-    .filter((pid) => readLines(`/proc/${pid}/cmdline`).join("").includes("__job"));
+    .filter((pid) => readCommandLine(pid).includes("__job"));
 }
 
 /** Kills watchdog; its guard ends the rest. */

@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { type Evidence, readEvidence } from "../fault/fault-scene.ts";
 import { inspect } from "./journal-scene.ts";
 import type { NoticeServer } from "./notice-server.ts";
+import { readProcText } from "./proc-text.ts";
 import { findGuardOf } from "./processes.ts";
 import { type Ended, FAULTS, killQuietly, type Scene, type Started } from "./scene.ts";
 import { waitFor } from "./wait-for.ts";
@@ -128,7 +129,7 @@ export class OutboxCase {
 
 function isOf(pid: number, state: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0").includes(state);
+    return readProcText(pid, "cmdline").split("\0").includes(state);
   } catch {
     return false; // gone
   }

@@ -12,6 +12,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { constants, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { takeOwnSession } from "./own-session.ts";
+import { readProcText } from "./proc-text.ts";
 import { waitFor } from "./wait-for.ts";
 
 takeOwnSession();
@@ -192,7 +193,7 @@ export function findGuards(directory: string): number[] {
 
 function carries(pid: number, entry: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(entry);
+    return readProcText(pid, "environ").split("\0").includes(entry);
   } catch {
     return false; // gone, or of another user
   }
@@ -220,7 +221,7 @@ async function closeScene(scene: Scene): Promise<void> {
   expect(existsSync(scene.directory)).toBe(false);
 }
 
-/** A process inside exec shows no environment and no words: gone is who is not found thrice. */
+/** Who is born while somebody looks may be missed: gone is who is not found thrice. */
 async function waitUntilNobodyIsLeft(scene: Scene): Promise<void> {
   let unseen = 0;
   const look = (): boolean => {
@@ -241,7 +242,8 @@ function describe(pids: readonly number[]): string {
 
 export function readCommandLine(pid: number): string {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+    const bytes = Buffer.from(readProcText(pid, "cmdline"), "latin1");
+    return bytes.toString("utf8").replaceAll("\0", " ").trim();
   } catch {
     return "gone";
   }
