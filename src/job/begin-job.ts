@@ -12,7 +12,7 @@ import { OVER_FOR_ONE_STEP } from "../core/job-next.ts";
 import type { JobOrder } from "../core/job-order.ts";
 import type { PlannedStep } from "../core/job-plan.ts";
 import { decideResume, type ResumeDecision } from "../core/job-resume.ts";
-import { decideSettled, type SettleAnswer } from "../core/job-settle.ts";
+import { decideSettled, mayHaveHappened, type SettleAnswer } from "../core/job-settle.ts";
 import type { JobSpec, StepSpec } from "../core/job-spec.ts";
 import type { StepRecord } from "../core/step-record.ts";
 import { type JobRecall, readLastDone, recallJob, type StoredJob } from "../journal/job-queries.ts";
@@ -90,11 +90,16 @@ export async function decideBeginning(parts: DecideParts): Promise<DecidedBeginn
   return { kind: "decided", decision, stored };
 }
 
-/** Only who asks for more of it goes on with a job that was begun for one step alone. */
+/**
+ * Only who asks for more of it goes on with a job that was begun for one step alone; but not where
+ * that step may have done its work without being called done: a person must decide about it first.
+ */
 function isOver(job: StoredJob | undefined, asked: AskedOfJob): boolean {
   const isPlain = asked.from === undefined && asked.only === undefined && asked.redo.length === 0;
   const begins = asked.verb === "run" && isPlain && asked.accepted.size === 0;
-  return begins && job?.because === OVER_FOR_ONE_STEP;
+  if (!begins || job?.because !== OVER_FOR_ONE_STEP) return false;
+  const isUnsafe = (step: string): boolean => job.sideEffects.get(step) !== "none";
+  return !job.record.steps.some((one) => mayHaveHappened(one, isUnsafe(one.step)));
 }
 
 const NONE_EARLIER: ReadonlyMap<string, EarlierStep> = new Map();

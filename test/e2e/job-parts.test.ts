@@ -58,6 +58,19 @@ test(
 );
 
 test(
+  "nor is one that called its work good and left nothing of it",
+  async () => {
+    const job = makeJob(scene, "bare", {
+      pay: unsafe("echo pay >>log", { artifacts: ["receipt"] }),
+      last: harmless("true"),
+    });
+    expect((await job.job("run", "--only=pay")).status).toBe(65);
+    expect([(await job.job("run")).status, job.lines("log")]).toEqual([3, ["pay"]]);
+  },
+  LIMIT_MS,
+);
+
+test(
   "of a step that is a run the report tells by its job alone",
   async () => {
     const job = makeJob(scene, "told", { bad: harmless("exit 7", { idle_timeout: "1m" }) });
