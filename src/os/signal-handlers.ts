@@ -30,6 +30,15 @@ export function handleSignals(
 }
 
 /**
+ * Calls back when the handlers of all signals have run that had come by now. Of two that come to
+ * be delivered together the kernel runs the handler of the later one first, and what waits in the
+ * loop for one of them goes on before the other is told.
+ */
+export function afterQueuedSignals(then: () => void): void {
+  wakeAfter(0, then);
+}
+
+/**
  * Stops this process by the given signal, so that the shell sees what it would have seen from the
  * command; returns when it was continued. The handler is taken away for that time, because only the
  * default action stops.

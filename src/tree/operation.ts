@@ -28,7 +28,7 @@ import type { ProcessRow } from "../core/tree-members.ts";
 import { monotonicNow } from "../os/clock.ts";
 import type { Inheritance } from "../os/inheritance.ts";
 import { becomeReaper, type ChildChange, collectChildren, watchChildren } from "../os/reaper.ts";
-import { handleSignals } from "../os/signal-handlers.ts";
+import { afterQueuedSignals, handleSignals } from "../os/signal-handlers.ts";
 import { type Redirection, type SpawnResult, spawnProcess } from "../os/spawn.ts";
 import { type Timer, wakeAfter } from "../os/timers.ts";
 import { KillRounds } from "./kill-rounds.ts";
@@ -142,9 +142,8 @@ function attendProcess({ ignoredSignals }: Inheritance): void {
   becomeReaper();
   const passed = HANDLED_SIGNALS.filter((signal) => !JOB_CONTROL.includes(signal));
   handleSignals(passed, ignoredSignals, (signal) => {
-    let isPassed = false;
-    for (const operation of attended.operations) isPassed = operation.pass(signal) || isPassed;
-    if (isPassed) return;
+    for (const operation of attended.operations) operation.pass(signal);
+    if (attended.operations.size > 0) return;
     // Between two operations it is for who listens, or for the next one.
     if (attended.between === undefined) attended.missed.push(signal);
     else attended.between(signal);
@@ -234,14 +233,13 @@ class Operation {
     this.#attempt(() => this.#collect());
   }
 
-  /** Each signal that comes to us is passed on once. @returns false: it came too late for this */
-  pass(signal: number): boolean {
-    if (this.#isOver) return false;
+  /** Each signal that comes to us is passed on once, as long as there is somebody to tell. */
+  pass(signal: number): void {
     this.#signals.add(signal);
+    if (this.#isOver) return;
     const { inherited, group = "shared" } = this.#request;
     const isTold = group === "shared" && inherited.hasTerminal && OF_TERMINAL.includes(signal);
     if (!isTold) this.#tell(signal);
-    return true;
   }
 
   #tell(signal: number): void {
@@ -342,18 +340,22 @@ class Operation {
   #finish(unended: readonly ProcessRow[]): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    attended.operations.delete(this);
     this.#timer?.cancel();
     this.#killRounds.end();
     const isTimedOut = this.#isTimedOut;
     const hasLeft = !isTimedOut && !this.#isEndingLeftovers && this.#tree.hasChildren();
-    this.#finished.resolve({
+    const end: OperationEnd = {
       kind: "ended",
       end: this.#end,
       isTimedOut,
       signals: this.#signals,
       unended: nameProcesses(unended),
       left: hasLeft ? nameProcesses(this.#tree.members()) : [],
+    };
+    // What Ctrl-C has told the whole group may be heard of after the death that it has caused.
+    afterQueuedSignals(() => {
+      attended.operations.delete(this);
+      this.#finished.resolve(end);
     });
   }
 }

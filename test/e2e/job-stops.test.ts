@@ -4,8 +4,10 @@
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { type JobPlace, makeJob } from "../support/job-place.ts";
-import { openScene, type Started } from "../support/scene.ts";
+import { findRunners, type JobPlace, makeJob } from "../support/job-place.ts";
+import { isDead } from "../support/processes.ts";
+import { openScene, RELEASE, type Started } from "../support/scene.ts";
+import { KEY, openTerminal } from "../support/terminal.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
@@ -44,6 +46,7 @@ async function stop(run: Started): Promise<number | null> {
 }
 
 const TERMINATED = 143;
+const INTERRUPTED = 130;
 
 describe("told to end", () => {
   test.each([1, 2])(
@@ -104,6 +107,34 @@ describe("told to end", () => {
       writeFileSync(job.path("known"), "");
       expect((await job.job("resume")).status).toBe(0);
       expect([job.steps(), job.lines("log")]).toEqual([["u done settled-happened 1"], ["u"]]);
+    },
+    LIMIT_MS,
+  );
+});
+
+describe("at a terminal", () => {
+  test(
+    "a step that Ctrl-C has ended before its runner heard of it is the last",
+    async () => {
+      const job = makeJob(scene, "key", {
+        a: unsafe("echo $$ >first; exec sleep 96402"),
+        b: unsafe("echo b >>log"),
+      });
+      const { scene: own } = job;
+      const terminal = openTerminal(own, [RELEASE, "job", "run", job.file]);
+      await waitFor(() => job.lines("first").length === 1, "the first step");
+      const [runner = Number.NaN] = findRunners(terminal.pid);
+      // It finds both at once when it goes on: that of the key, and that of the child.
+      process.kill(runner, "SIGSTOP");
+      terminal.type(KEY.interrupt);
+      await waitFor(() => isDead(Number(job.lines("first")[0])), "the end of the first step");
+      process.kill(runner, "SIGCONT");
+      expect(await terminal.ended).toBe(INTERRUPTED);
+      expect([job.lines("log"), job.steps(), job.state()]).toEqual([
+        [],
+        ["a interrupted stopped 1", "b pending - 0"],
+        "interrupted",
+      ]);
     },
     LIMIT_MS,
   );
