@@ -107,10 +107,10 @@ const NONE_EARLIER: ReadonlyMap<string, EarlierStep> = new Map();
 /** @returns a reason where it cannot be told: then nothing may be called unchanged, or begun */
 function findEarlier(
   stateDirectory: string,
-  { name, steps }: JobSpec,
+  spec: JobSpec,
 ): ReadonlyMap<string, EarlierStep> | string {
-  const names = steps.map((step) => step.name);
-  const found = readLastDone(stateDirectory, name, names);
+  const names = spec.steps.map((step) => step.name);
+  const found = readLastDone(stateDirectory, spec, names);
   if (found.kind === "unreadable") return found.reason;
   return found.kind === "read" ? found.value : NONE_EARLIER;
 }

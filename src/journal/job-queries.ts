@@ -7,7 +7,7 @@
  * that nothing is run on its account. Clock: MONOTONIC, for one bound.
  */
 import type { Database } from "bun:sqlite";
-import type { SideEffects } from "../core/job-spec.ts";
+import type { JobSpec, SideEffects } from "../core/job-spec.ts";
 import type { ArtifactRecord, JobRecord, StepAttempt, StepRecord } from "../core/step-record.ts";
 import { monotonicNow } from "../os/clock.ts";
 import { wakeAfter } from "../os/timers.ts";
@@ -144,13 +144,16 @@ export function readJob(
   return ask(stateDirectory, (db) => selectWhole(db, "WHERE job_id = ?", jobId));
 }
 
-/** By the names of these steps; one that was never done is left out. */
+/**
+ * By the names of these steps; one that was never done is left out. What a job of the same name has
+ * done in another directory, it has not done here.
+ */
 export function readLastDone(
   stateDirectory: string,
-  name: string,
+  job: Pick<JobSpec, "name" | "directory">,
   steps: readonly string[],
 ): JournalAnswer<ReadonlyMap<string, DoneStep>> {
-  return ask(stateDirectory, (db) => selectLastDone(db, name, steps));
+  return ask(stateDirectory, (db) => selectLastDone(db, job, steps));
 }
 
 /** Newest first. @param name  undefined: of all names */
@@ -251,27 +254,31 @@ function selectAttempts(db: Database, jobId: string): StepAttempt[] {
   return db.query<AttemptRow, [string]>(sql).all(jobId).map(readAttemptRow);
 }
 
-/** One search of an index for each step, however many jobs there were. */
+/**
+ * One search of an index for each step, however many jobs there were; those of another directory
+ * are passed over one by one.
+ */
 const LAST_DONE =
-  "WITH last AS (SELECT wanted.value AS step, (SELECT max(job_seq) FROM steps " +
-  "WHERE job = ?1 AND step = wanted.value AND state = 'done') AS seq " +
-  "FROM json_each(?2) AS wanted) ";
+  "WITH last AS (SELECT wanted.value AS step, (SELECT one.job_seq FROM steps AS one " +
+  "CROSS JOIN jobs ON jobs.seq = one.job_seq AND jobs.directory = ?3 " +
+  "WHERE one.job = ?1 AND one.step = wanted.value AND one.state = 'done' " +
+  "ORDER BY one.job_seq DESC LIMIT 1) AS seq FROM json_each(?2) AS wanted) ";
 
 function selectLastDone(
   db: Database,
-  name: string,
+  { name, directory }: Pick<JobSpec, "name" | "directory">,
   steps: readonly string[],
 ): ReadonlyMap<string, DoneStep> {
-  const bindings: [string, string] = [name, JSON.stringify(steps)];
+  const bindings: [string, string, string] = [name, JSON.stringify(steps), directory];
   const rows = db
-    .query<StepRow & { readonly job_id: string }, [string, string]>(
+    .query<StepRow & { readonly job_id: string }, typeof bindings>(
       `${LAST_DONE} SELECT steps.job_id, ${STEP_COLUMNS.replace(/\w+/g, "steps.$&")} FROM last ` +
         "JOIN jobs ON jobs.seq = last.seq " +
         "JOIN steps ON steps.job_id = jobs.job_id AND steps.step = last.step",
     )
     .all(...bindings);
   const artifacts = db
-    .query<ArtifactRow, [string, string]>(
+    .query<ArtifactRow, typeof bindings>(
       `${LAST_DONE} SELECT a.step, a.path, a.kind, a.bytes, a.sha256 FROM last ` +
         "JOIN jobs ON jobs.seq = last.seq " +
         "JOIN artifacts AS a ON a.job_id = jobs.job_id AND a.step = last.step " +

@@ -22,6 +22,9 @@ import { inspect, openJournalScene } from "../support/journal-scene.ts";
 const scene = openJournalScene();
 afterAll(() => scene.close());
 
+/** As `newJob` makes it. */
+const JOB = { name: "nightly", directory: "/srv" };
+
 function valueOf<T>(answer: JournalAnswer<T>): T {
   if (answer.kind !== "read") throw new Error(`found ${JSON.stringify(answer)}`);
   return answer.value;
@@ -82,7 +85,7 @@ describe("the newest job of a name", () => {
       readNewestJob(state, "nightly"),
       readJob(state, JOB_ID),
       listJobs(state, { limit: 9 }),
-      readLastDone(state, "nightly", ["a"]),
+      readLastDone(state, JOB, ["a"]),
     ]) {
       expect(answer).toEqual({ kind: "missing" });
     }
@@ -136,7 +139,7 @@ describe("the last time that a step was done", () => {
     await written(store.startStep(running("b")));
     await written(store.endStep(failed("b")));
     store.close();
-    const found = valueOf(readLastDone(state, "nightly", ["a", "b", "c", "d", "none"]));
+    const found = valueOf(readLastDone(state, JOB, ["a", "b", "c", "d", "none"]));
     expect([...found].map(([step, { jobId }]) => [step, jobId])).toEqual([
       ["a", jobIdOf(3)],
       ["b", jobIdOf(2)],
@@ -148,7 +151,9 @@ describe("the last time that a step was done", () => {
       record: { ...done("c"), generation: 1 },
       artifacts: artifactsOf("c"),
     });
-    expect(valueOf(readLastDone(state, "other", ["a"]))).toEqual(new Map());
+    for (const other of [{ name: "other" }, { directory: "/srv/copy" }]) {
+      expect(valueOf(readLastDone(state, { ...JOB, ...other }, ["a"]))).toEqual(new Map());
+    }
   });
 
   test("is not that of a step that was sent back since", async () => {
@@ -160,7 +165,7 @@ describe("the last time that a step was done", () => {
     await written(store.completeStep(done("a"), []));
     await written(store.changeSteps([{ record: pending("a", { attempt: 1 }) }]));
     store.close();
-    expect(valueOf(readLastDone(state, "nightly", ["a"])).get("a")?.jobId).toBe(jobIdOf(1));
+    expect(valueOf(readLastDone(state, JOB, ["a"])).get("a")?.jobId).toBe(jobIdOf(1));
   });
 });
 
@@ -186,7 +191,7 @@ test("ten thousand steps are written, and found again, in a moment", async () =>
     store.close();
   }
   const job = () => readNewestJob(state, "nightly");
-  const last = () => readLastDone(state, "nightly", names);
+  const last = () => readLastDone(state, JOB, names);
   expect([valueOf(job())?.record.steps.length, valueOf(last()).size]).toEqual([10_000, 10_000]);
   // 0.03 and 0.06 s; a query that looks at each row of each job again for each step takes minutes.
   expect(Math.min(...[1, 2, 3].map(() => cpuMs(job)))).toBeLessThan(200);

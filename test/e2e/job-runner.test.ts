@@ -3,7 +3,7 @@
  * that was broken on purpose, and seen by nobody.
  */
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { harmless, makeJob, unsafe } from "../support/job-place.ts";
 import { query } from "../support/own-state.ts";
 import { openScene, RELEASE } from "../support/scene.ts";
@@ -140,6 +140,23 @@ describe("what a step has read", () => {
       expect((await job.job("run")).status).toBe(0);
       expect(job.lines("log")).toEqual(["use", "use"]);
       expect(job.steps()).toEqual(["make done unchanged 0", "use done unchanged 0"]);
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "is what lies in its own directory: a copy of the job has done nothing yet",
+    async () => {
+      const push = unsafe("basename $PWD >>../log", { inputs: ["part"] });
+      const job = makeJob(scene, "copied", { push });
+      await Bun.write(job.path("part"), "content");
+      const run = async (file: string) =>
+        (await job.scene.startProgram([RELEASE, "job", "run", file]).ended).status;
+      expect([await run(job.file), await run(job.file)]).toEqual([0, 0]);
+      const copy = `${job.directory}-2`;
+      cpSync(job.directory, copy, { recursive: true });
+      expect([await run(`${copy}/copied.json`), await run(job.file)]).toEqual([0, 0]);
+      expect(job.lines("../log")).toEqual(["job-copied", "job-copied-2"]);
     },
     LIMIT_MS,
   );
