@@ -14,7 +14,7 @@ import { readLeases } from "../inspect/leases.ts";
 import { ArtifactHandle } from "../job/artifact-handle.ts";
 import { decideBeginning } from "../job/begin-job.ts";
 import { messages } from "../job/messages.ts";
-import { readNewestJob, type StoredJob } from "../journal/job-queries.ts";
+import { readNewestJob, recallJob, type StoredJob } from "../journal/job-queries.ts";
 import { placeIn } from "../os/own-line.ts";
 import { wallNow } from "../os/clock.ts";
 import { readScreenSize } from "../os/screen.ts";
@@ -63,9 +63,12 @@ interface Viewed {
 async function answerJobStatus(cut: JobStatusCut, around: JobAround): Promise<Answer> {
   if (cut.isWatching) return watchJob(cut, around);
   const { name, viewed } = await view(cut, around);
-  if (viewed === undefined) return tellNothing(name, cut.isJson);
-  const { stored, view: shown, troubles } = viewed;
+  const recalled = await recallJob(around.stateDirectory, name);
+  const lost = recalled.kind === "lost" ? [recalled.reason] : [];
+  if (viewed === undefined) return tellNothing(name, cut.isJson, lost);
+  const { stored, view: shown } = viewed;
   const { record } = stored;
+  const troubles = [...viewed.troubles, ...lost];
   const lines = [...troubles];
   if (cut.isJson) {
     return { text: renderJson(showJob({ record, view: shown, troubles })), lines, code: EXIT.ok };
@@ -75,10 +78,15 @@ async function answerJobStatus(cut: JobStatusCut, around: JobAround): Promise<An
   return { text, lines, code: EXIT.ok };
 }
 
-function tellNothing(name: string, isJson: boolean): Answer {
-  const line = `no job ${name} of many steps was ever begun here`;
+/** @param troubles  none: the journal would know of it */
+function tellNothing(name: string, isJson: boolean, troubles: readonly string[]): Answer {
+  const [lost] = troubles;
+  const line =
+    lost === undefined
+      ? `no job ${name} of many steps was ever begun here`
+      : `what has become of job ${name} is not known: ${lost}`;
   if (!isJson) return { text: renderLines([line]), lines: [], code: EXIT.ok };
-  const none = { steps: [], questions: [], resume: null, troubles: [] };
+  const none = { steps: [], questions: [], resume: null, troubles };
   const text = renderJson({ format: 1, job: name, job_id: null, state: null, ...none });
   return { text, lines: [], code: EXIT.ok };
 }

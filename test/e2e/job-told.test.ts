@@ -44,6 +44,24 @@ test(
 );
 
 test(
+  "a job that the journal has forgotten is not said to have never been begun",
+  async () => {
+    const pay = unsafe(
+      "echo pay >>log; rm -r $WATCHDOG_STATE_DIR/journal.db* $WATCHDOG_STATE_DIR/jobs",
+    );
+    const job = makeJob(scene, "forgotten", { pay, last: harmless("true", { needs: ["pay"] }) });
+    expect((await job.job("run")).status).toBe(125);
+    expect(await answer(job, "status")).toStartWith(
+      "what has become of job forgotten is not known",
+    );
+    const { troubles } = JSON.parse(await answer(job, "status", "--json"));
+    expect(troubles).toEqual([expect.stringContaining("journal.db does not know job")]);
+    expect([(await job.job("run")).status, job.lines("log")]).toEqual([78, ["pay"]]);
+  },
+  LIMIT_MS,
+);
+
+test(
   "a step of which settle says that it has not happened is not said to wait for another",
   async () => {
     const pay = unsafe("kill -9 $$", { settle: "exit 1" });
