@@ -1,9 +1,11 @@
 /**
  * `jobs/<encoded name>`: that steps of a job of that name may have run, and which job it was. It
  * lies beside the journal, because one that was set aside, removed or replaced knows nothing of the
- * job, and the next run would begin it anew, with every step that must not run twice.
+ * job, and the next run would begin it anew, with every step that must not run twice; an older copy
+ * of it that was put back knows nothing of what later runs have done, and a later generation in the
+ * marker gives it away.
  *
- *     {"format":1,"name":"nightly","job_id":"…","run_id":"…"}
+ *     {"format":1,"name":"nightly","job_id":"…","run_id":"…","generation":7}
  *
  * Always: it is on the disk before the first step of a job is started, and after the job is in the
  * journal, so that a kill in between leaves a job of which no step has run; it goes when the
@@ -28,6 +30,8 @@ export interface JobMarker {
   readonly name: string;
   readonly jobId: string;
   readonly runId: string;
+  /** Of the last run that took the job over; 0: an older version has written the marker. */
+  readonly generation: number;
 }
 
 export type MarkerLook =
@@ -69,10 +73,13 @@ function readOwnFile(path: string): string {
 function parseMarker(text: string): JobMarker | undefined {
   const found: unknown = JSON.parse(text);
   if (typeof found !== "object" || found === null) return undefined;
-  const { name, job_id: jobId, run_id: runId } = found as Partial<Record<string, unknown>>;
+  const fields = found as Partial<Record<string, unknown>>;
+  const { name, job_id: jobId, run_id: runId, generation = 0 } = fields;
   const isMarker =
     typeof name === "string" && typeof jobId === "string" && typeof runId === "string";
-  return isMarker ? { name, jobId, runId } : undefined;
+  return isMarker && typeof generation === "number"
+    ? { name, jobId, runId, generation }
+    : undefined;
 }
 
 /**
@@ -87,8 +94,8 @@ export function writeMarker(place: JournalPlace, marker: JobMarker): void {
     makeStateDirectory(jobs);
     syncDirectory(place.directory);
   }
-  const { name, jobId, runId } = marker;
-  const content = { format: FORMAT, name, job_id: jobId, run_id: runId };
+  const { name, jobId, runId, generation } = marker;
+  const content = { format: FORMAT, name, job_id: jobId, run_id: runId, generation };
   replaceFile(path, `${JSON.stringify(content)}\n`, fileModeAt(path));
 }
 

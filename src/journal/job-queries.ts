@@ -11,7 +11,7 @@ import type { JobSpec, SideEffects } from "../core/job-spec.ts";
 import type { ArtifactRecord, JobRecord, StepAttempt, StepRecord } from "../core/step-record.ts";
 import { monotonicNow } from "../os/clock.ts";
 import { wakeAfter } from "../os/timers.ts";
-import { readMarker } from "./job-marker.ts";
+import { type JobMarker, readMarker } from "./job-marker.ts";
 import {
   type ArtifactRow,
   ATTEMPT_COLUMNS,
@@ -105,19 +105,28 @@ function recallOnce(stateDirectory: string, name: string) {
   if (marker.kind === "unreadable") return { kind: "lost", reason: marker.reason } as const;
   const answer = ask(stateDirectory, (db) => ({
     job: selectNewest(db, name),
-    isKnown: marker.kind === "none" || hasJob(db, marker.marker.jobId),
+    generation: marker.kind === "none" ? undefined : selectGeneration(db, marker.marker.jobId),
   }));
   if (answer.kind === "unreadable") return answer;
   const found = answer.kind === "read" ? answer.value : undefined;
-  const isKnown = found?.isKnown ?? marker.kind === "none";
-  if (!isKnown && marker.kind === "found") {
-    const { jobId } = marker.marker;
-    const reason = `journal.db does not know job ${jobId}, of which steps have run`;
-    return { kind: "lost", reason } as const;
+  if (marker.kind === "found") {
+    const reason = findLoss(marker.marker, found?.generation);
+    if (reason !== undefined) return { kind: "lost", reason } as const;
   }
   return found?.job === undefined
     ? ({ kind: "none" } as const)
     : ({ kind: "known", job: found.job } as const);
+}
+
+/** @param known  generation of the last run of the job that the journal knows of */
+function findLoss(marker: JobMarker, known: number | undefined): string | undefined {
+  const { jobId, generation } = marker;
+  if (known === undefined) return `journal.db does not know job ${jobId}, of which steps have run`;
+  if (known >= generation) return undefined;
+  return (
+    `journal.db is a copy from before the last run of job ${jobId} ` +
+    `(it knows generation ${known} of ${generation})`
+  );
 }
 
 function lookForMarker(stateDirectory: string, name: string) {
@@ -190,8 +199,9 @@ function hasJobs(db: Database): boolean {
   return db.query(sql).get() !== null;
 }
 
-function hasJob(db: Database, jobId: string): boolean {
-  return db.query("SELECT 1 FROM jobs WHERE job_id = ?").get(jobId) !== null;
+function selectGeneration(db: Database, jobId: string): number | undefined {
+  const sql = "SELECT generation FROM jobs WHERE job_id = ?";
+  return db.query<{ generation: number }, [string]>(sql).get(jobId)?.generation;
 }
 
 function selectNewest(db: Database, name: string): StoredJob | undefined {

@@ -215,16 +215,18 @@ export class JobStore {
   }
 
   /** By the run that has the job, and nobody else. */
-  #writeOwn(act: (writing: JobWriting) => Refusal | undefined): Promise<StoreResult> {
+  async #writeOwn(act: (writing: JobWriting) => Refusal | undefined): Promise<StoreResult> {
     assert(this.#job !== undefined, "a job is begun or taken over before its steps are written");
     const { jobId } = this.#job;
-    return this.#write(jobId, ({ db, owner, at }) => {
+    const result = await this.#write(jobId, ({ db, owner, at }) => {
       const job: JobRow | Refusal = findOwnJob(db, jobId, owner);
       if ("kind" in job) return job;
       const writing = { db, job, owner, at };
       touchJob(writing);
       return act(writing);
     });
+    if (result.kind === "unwritten" && result.because === "lost") this.#restoreMarker();
+    return result;
   }
 
   /**
@@ -271,14 +273,31 @@ export class JobStore {
   #keepMarker(jobId: string, name: string): StoreResult {
     try {
       const { place } = this.#connection;
-      const marker: JobMarker = { name, jobId, runId: this.#parts.runId };
-      const found = readMarker(place, name);
-      if (found.kind !== "found" || found.marker.jobId !== jobId) writeMarker(place, marker);
+      writeMarker(place, this.#markerOf(jobId, name));
       this.#job = { jobId, name };
       return WRITTEN;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       return { kind: "unwritten", because: "marker", reason: `jobs/ cannot be written: ${reason}` };
+    }
+  }
+
+  #markerOf(jobId: string, name: string): JobMarker {
+    const { runId, generation } = this.#parts;
+    return { name, jobId, runId, generation };
+  }
+
+  /**
+   * Who has removed the journal in the middle of a job may have removed the marker with it; put
+   * back, it keeps the next run from beginning the job anew in silence.
+   */
+  #restoreMarker(): void {
+    try {
+      const { place } = this.#connection;
+      if (this.#job === undefined || readMarker(place, this.#job.name).kind !== "none") return;
+      writeMarker(place, this.#markerOf(this.#job.jobId, this.#job.name));
+    } catch {
+      // ENOENT: the state directory is gone, too; EROFS, ENOSPC: what stopped the job is told
     }
   }
 

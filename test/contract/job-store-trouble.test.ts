@@ -18,6 +18,7 @@ import {
   leaveJob,
   newJob,
   openJobStore,
+  pending,
   recall,
   runJobProgram,
   running,
@@ -190,6 +191,39 @@ describe("a journal that does not know the job", () => {
     expect(inspect(state, "SELECT count(*) FROM steps")).toEqual([[0]]);
     expect(await recall(state)).toEqual(LOST);
     store.close();
+  });
+
+  test("stops it, and is told of by a marker, where that was removed with it", async () => {
+    const state = scene.newState();
+    const store = await beginJob(state, ["a", "b"], ["a"]);
+    for (const name of readdirSync(state)) rmSync(`${state}/${name}`, { recursive: true });
+    expect(await store.startStep(running("b"))).toMatchObject({ because: "lost" });
+    store.close();
+    expect(await recall(state)).toEqual(LOST);
+    // Of somebody who has begun anew since, nothing is written over.
+    const other = openJobStore(state, 2).store;
+    await written(other.begin(newJob(["a"], { jobId: jobIdOf(2) })));
+    expect(await store.startStep(running("b"))).toMatchObject({ kind: "fenced" });
+    store.close();
+    other.close();
+    expect(await recall(state)).toMatchObject({ job: { record: { jobId: jobIdOf(2) } } });
+  });
+
+  test("of what its last run has done is no better: a copy that was put back", async () => {
+    const state = await leaveJob(scene.newState());
+    inspect(state, "PRAGMA wal_checkpoint(TRUNCATE)");
+    const copy = readFileSync(`${state}/journal.db`);
+    const { store } = openJobStore(state, 2);
+    await written(store.adopt(JOB_ID, [{ record: pending("b", { attempt: 1 }) }]));
+    await written(store.startStep(running("b", 2)));
+    store.close();
+    expect(await recall(state)).toMatchObject({ kind: "known" });
+    replace(state, copy);
+    const reason = `journal.db is a copy from before the last run of job ${JOB_ID} `;
+    expect(await recall(state)).toEqual({
+      kind: "lost",
+      reason: `${reason}(it knows generation 1 of 2)`,
+    });
   });
 
   test("begins a new one where no step of the old one has run, or all of them have", async () => {
