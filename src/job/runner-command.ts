@@ -130,7 +130,8 @@ class JobCourse {
 
   async run(): Promise<{ readonly verdict: JobVerdict; readonly signal: number | undefined }> {
     const { runId, stateDirectory, leases, generation } = this.#around;
-    const store = new JobStore({ runId, stateDirectory, leases, generation, tell: say });
+    const tell = (line: string): void => say(`watchdog: ${line}`);
+    const store = new JobStore({ runId, stateDirectory, leases, generation, tell });
     try {
       const begun = await beginJob({
         order: this.#order,
