@@ -135,7 +135,9 @@ function collectAsked(
 function refuseAsked(words: readonly string[], asked: AskedOfJob): Problem | undefined {
   const found = checkAsked([], asked).find(({ because }) => because !== "unknown-step");
   if (found === undefined) return undefined;
-  return problem(describeAsked(found), [{ words: withoutFlag(words, found.flag) }]);
+  // What a person has decided is not to be lost by a hint that begins anew.
+  const without = found.because === "accept-with-fresh" ? "--fresh" : found.flag;
+  return problem(describeAsked(found), [{ words: withoutFlag(words, without) }]);
 }
 
 export function describeAsked({ because, flag, subject }: AskedFinding): string {

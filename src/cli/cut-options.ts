@@ -162,10 +162,7 @@ function cutOption<Part>(
     return problem(
       `${row.flag} needs a value, found ${showWord(shown)}; ` +
         `a value that starts with -- is written ${row.flag}=${showBare(shown)}`,
-      [
-        replacedAt(words, at, 2, `${row.flag}=${following}`),
-        replacedAt(words, at, 1, row.flag, row.example),
-      ],
+      [replacedAt(words, at, 2, `${row.flag}=${following}`), ...withExample(words, at, 1, row)],
     );
   }
   return readValue(words, at, row, { text: following, count: 2 });
@@ -199,7 +196,17 @@ function readValue<Part>(
     return { kind: "value", row, part: parsed.value, next: at + found.count };
   }
   const message = `${row.flag}: ${renderRefusal(row, found.text, parsed)}`;
-  return problem(message, [replacedAt(words, at, found.count, row.flag, row.example)]);
+  return problem(message, withExample(words, at, found.count, row));
+}
+
+/** Whoever pastes it must not have decided what he has never thought of. */
+function withExample<Part>(
+  words: readonly string[],
+  at: number,
+  count: number,
+  { flag, example, isDecision = false }: OptionRow<Part>,
+): Repair[] {
+  return isDecision ? [] : [replacedAt(words, at, count, flag, example)];
 }
 
 function refuseName<Part>(
@@ -219,8 +226,12 @@ function refuseName<Part>(
   if (!flags.includes(near)) {
     return problem(`${start}; the nearest is ${near}, which is not available in this version`);
   }
+  const guess = `${start}; the nearest is ${near}`;
+  const row = command.rows.find(({ flag }) => flag === near);
+  // A whole decision would stand there that nobody has typed.
+  if (row?.isDecision === true && !takesValue(row)) return problem(guess);
   const instead = found.attached === undefined ? near : `${near}=${found.attached}`;
-  return problem(`${start}; the nearest is ${near}`, [replacedAt(words, at, 1, instead)]);
+  return problem(guess, [replacedAt(words, at, 1, instead)]);
 }
 
 /** What the variables say of the options that no flag has decided. */

@@ -41,7 +41,7 @@ const ANSWERS = ["retry", "fail", "done"] as const satisfies readonly AcceptedAs
 
 const EXPECTED_JOB = {
   step: "the name of a step of the job file",
-  accepted: "a step and retry, fail or done, such as upload=done",
+  accepted: "a step and retry, fail or done, with = between them",
   parallel: `a number from 1 to ${MOST_PARALLEL}, such as 4`,
 } as const;
 
@@ -49,7 +49,12 @@ function own(row: Row): Row {
   return { ...row, variable: undefined };
 }
 
-const freshRow = own(
+/** What it says, only a person can mean. */
+function decision(row: Row): Row {
+  return { ...own(row), isDecision: true };
+}
+
+const freshRow = decision(
   toggle(
     "--fresh",
     { help: "Begin anew, and leave an unfinished job as it is for good." },
@@ -57,7 +62,7 @@ const freshRow = own(
   ),
 );
 
-const CHOICE_ROWS: readonly Row[] = [
+const DECISION_ROWS: readonly Row[] = [
   option<JobPart>(
     "--from",
     "text",
@@ -104,18 +109,24 @@ const CHOICE_ROWS: readonly Row[] = [
     },
     parseAccepted,
   ),
-  option<JobPart>(
-    "--max-parallel",
-    "count",
-    {
-      valueName: "COUNT",
-      example: "4",
-      defaultText: "max_parallel of the job file, else 1",
-      help: "Run at most so many steps at the same time.",
-    },
-    parseParallel,
+].map(decision);
+
+const CHOICE_ROWS: readonly Row[] = [
+  ...DECISION_ROWS,
+  own(
+    option<JobPart>(
+      "--max-parallel",
+      "count",
+      {
+        valueName: "COUNT",
+        example: "4",
+        defaultText: "max_parallel of the job file, else 1",
+        help: "Run at most so many steps at the same time.",
+      },
+      parseParallel,
+    ),
   ),
-].map(own);
+];
 
 const dryRunRow = own(
   toggle(

@@ -41,6 +41,8 @@ export interface OptionRow<Part> {
   readonly defaultText: string;
   /** One sentence or two, with a capital and a full stop. */
   readonly help: string;
+  /** A person's word about what becomes of a step: no hint says it, or another one in its place. */
+  readonly isDecision?: boolean;
   /** The value without its secrets, for a sentence; undefined: it has none. */
   readonly hide?: ((text: string) => string) | undefined;
   /** Reads a value. A switch is read from `on` when its flag is there. */

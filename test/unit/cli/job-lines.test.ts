@@ -153,7 +153,7 @@ describe("a line of watchdog job", () => {
     [
       "run --fresh --accept-unknown a=done n.yaml",
       "found --fresh, which begins anew",
-      "job run --fresh n.yaml",
+      "job run --accept-unknown a=done n.yaml",
     ],
     [
       "run --redo a --accept-unknown a=done n.yaml",
@@ -165,6 +165,19 @@ describe("a line of watchdog job", () => {
     if (repair === undefined) return;
     expect(repairsOf(line)).toContain(repair);
     if (repair.startsWith("job ")) expect(cutOf(repair.slice(4)).kind).not.toBe("problem");
+  });
+
+  test.each([
+    ["run --accept-unknown mail=rety n.yaml", "expected a step and retry, fail or done, with ="],
+    ["run --accept-unknown n.yaml", "expected a step and retry, fail or done"],
+    ["run --from --json n.yaml", "--from needs a value"],
+    ["run --fres n.yaml", "the nearest is --fresh"],
+  ])("is offered no step, and no decision, that nobody has typed: job %s", (line, message) => {
+    expect(messageOf(line)).toContain(message);
+    const typed = line.split(" ");
+    const offered = repairsOf(line).flatMap((repair) => repair.split(" "));
+    const added = offered.filter((word) => word !== "job" && !typed.includes(word));
+    expect(added).toEqual(line.includes("--from") ? ["--from=--json"] : []);
   });
 
   test("has an example for each option", () => {
