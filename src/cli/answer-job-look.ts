@@ -181,7 +181,7 @@ async function answerJobPlan(cut: JobPlanCut, around: JobAround): Promise<Answer
       looks: { artifacts, caller: variables },
     });
     const { name } = spec;
-    if (decided.kind === "lost") return refuse(messages.lost(name, decided.reason));
+    if (decided.kind === "lost") return refuse(...messages.lost(name, decided.reason));
     if (decided.kind === "unreadable") return refuse(messages.unreadable(name, decided.reason));
     const { decision } = decided;
     if (decision.kind === "refused") {

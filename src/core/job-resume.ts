@@ -57,6 +57,7 @@ export type ResumeDecision =
   | {
       readonly kind: "refused";
       readonly because: RefusalReason;
+      /** With `other-file`: those of its job of which nobody knows whether they have happened. */
       readonly steps: readonly RefusedStep[];
       /** With `other-file`: which one. */
       readonly otherFile?: string;
@@ -92,16 +93,18 @@ function refuseEarly(facts: ResumeFacts): Refused | undefined {
   if (asked.verb === "resume" && isNew) return refuse("nothing-to-resume");
   if (isNew || known === undefined) return undefined;
   if (known.file !== spec.file) {
-    return { ...refuse("other-file"), otherFile: known.file };
+    const open = known.steps.filter((record) => isUndecided(record, facts));
+    return { ...refuse("other-file", open.map(refusedAs)), otherFile: known.file };
   }
   const names = new Set(spec.steps.map(({ name }) => name));
   const removed = known.steps.filter(({ step }) => !names.has(step));
   const undecided = removed.filter((record) => isUndecided(record, facts));
   if (undecided.length === 0) return undefined;
-  return refuse(
-    "undecided-removed",
-    undecided.map(({ step, state, detail }) => ({ step, because: state, detail })),
-  );
+  return refuse("undecided-removed", undecided.map(refusedAs));
+}
+
+function refusedAs({ step, state, detail }: StepRecord): RefusedStep {
+  return { step, because: state, detail };
 }
 
 function isUndecided({ step, state }: StepRecord, { startedAs }: ResumeFacts): boolean {

@@ -22,8 +22,7 @@ const REFUSALS: Readonly<Record<RefusalReason, string>> = {
   "accepted-without-artifacts": "the artifacts of what is called done are not there",
   "not-done": "what must be done before is not",
   "undecided-removed":
-    "the file no longer has a step of which nobody knows whether it has happened; put it back " +
-    "and decide, or begin anew",
+    "the file no longer has a step of which nobody knows whether it has happened",
 };
 
 function showEnd(end: StepEnd, reason: string | undefined): string {
@@ -41,9 +40,6 @@ function showEnd(end: StepEnd, reason: string | undefined): string {
   }
 }
 
-/** The unfinished job cannot be gone on with by this file. */
-const LEFT_BY_FRESH: readonly RefusalReason[] = ["other-file", "undecided-removed"];
-
 type Refusal = Pick<
   Extract<ResumeDecision, { kind: "refused" }>,
   "because" | "steps" | "otherFile"
@@ -60,6 +56,23 @@ function explain(because: string): string {
     "inputs-undeclared": "the file does not say what it reads",
   };
   return reasons[because] ?? because;
+}
+
+function adviseOtherFile({ steps }: Refusal): string {
+  const names = steps.map(({ step }) => step);
+  const open = names.length === 0 ? "" : `, and the question whether ${list(names)} has happened`;
+  return (
+    "watchdog: give one of the two another name: in its file, or move this one back to where it " +
+    `was; --fresh would throw away what the other has done${open}`
+  );
+}
+
+function adviseRemoved({ steps }: Refusal): string {
+  const names = list(steps.map(({ step }) => step));
+  return (
+    `watchdog: put ${names} back into the file under the old name, and decide; --fresh would ` +
+    "throw away what the job has done, and that question"
+  );
 }
 
 function count(number: number, word: string): string {
@@ -97,8 +110,16 @@ export const messages = {
     refusal: Refusal,
   ): readonly string[] => {
     const line = messages.refused(name, refusal);
-    if (LEFT_BY_FRESH.includes(refusal.because)) return [line, messages.hintFresh(file)];
-    return refusal.because === "nothing-to-resume" ? [line, messages.hintRun(file)] : [line];
+    switch (refusal.because) {
+      case "nothing-to-resume":
+        return [line, messages.hintRun(file)];
+      case "other-file":
+        return [line, adviseOtherFile(refusal), messages.hintStatus(name)];
+      case "undecided-removed":
+        return [line, adviseRemoved(refusal), messages.hintStatus(name)];
+      default:
+        return [line];
+    }
   },
   hintRun: (file: string): string =>
     `watchdog: hint: ${quoteForShell(["watchdog", "job", "run", file]) ?? "watchdog job run"}`,
@@ -112,10 +133,16 @@ export const messages = {
   },
   settledPending: (names: readonly string[]): string =>
     `watchdog: not happened, as settle says, and run again when the job goes on: ${list(names)}`,
-  hintFresh: (file: string): string =>
-    `watchdog: hint: ${quoteForShell(["watchdog", "job", "run", "--fresh", file]) ?? "--fresh"}`,
-  lost: (name: string, reason: string): string =>
+  /** Of a job, whatever its file is. */
+  hintStatus: (name: string): string => {
+    const words = ["watchdog", "job", "status", ...(name.startsWith("-") ? ["--"] : []), name];
+    return `watchdog: hint: ${quoteForShell(words) ?? "watchdog status"}`;
+  },
+  /** No hint begins anew: what has happened would happen again. */
+  lost: (name: string, reason: string): readonly string[] => [
     `watchdog: job ${name} is not run: ${reason}; nobody can tell which steps have happened`,
+    "watchdog: look at what they have done; --fresh begins anew, and runs again what has happened",
+  ],
   unreadable: (name: string, reason: string): string =>
     `watchdog: job ${name} is not run: what is known of it cannot be read: ${reason}`,
   stoppedBefore: (name: string): string =>

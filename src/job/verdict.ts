@@ -191,7 +191,7 @@ export function refuseBegun(
   { spec, asked, place }: JobOrder,
   begun: Exclude<Begun, { kind: "begun" | "stopped" }>,
 ): Refusal {
-  const { name, file } = spec;
+  const { name } = spec;
   const config = {
     outcome: "config_error",
     because: "job-refused",
@@ -206,10 +206,7 @@ export function refuseBegun(
         verdict: config,
       };
     case "lost":
-      return {
-        lines: [messages.lost(name, begun.reason), addPlace(messages.hintFresh(file), place)],
-        verdict: config,
-      };
+      return { lines: messages.lost(name, begun.reason), verdict: config };
     case "unreadable":
       return {
         lines: [messages.unreadable(name, begun.reason)],

@@ -52,7 +52,13 @@ test(
     job.write({ other: unclear, check: CHECK });
     const { status, stderr } = await job.job("run");
     expect([status, job.lines("log").filter((line) => line === "up")]).toEqual([78, ["up"]]);
-    expect(stderr).toContain(`hint: watchdog job run --fresh ${job.file}`);
+    expect(stderr).toContain(": put upload back into the file under the old name, and decide;");
+    expect(stderr).toContain("hint: watchdog job status unclear\n");
+    expect(stderr).not.toContain("job run --fresh");
+    // As it says: put back, and decided.
+    job.write({ upload: unclear, check: CHECK });
+    const decided = await job.job("run", "--accept-unknown", "upload=done");
+    expect([decided.status, job.lines("log").filter((line) => line === "up")]).toEqual([1, ["up"]]);
   },
   LIMIT_MS,
 );

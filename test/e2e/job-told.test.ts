@@ -114,7 +114,9 @@ test(
       const { status, stderr } = await job.scene.startProgram([RELEASE, "job", verb, other]).ended;
       expect([verb, status]).toEqual([verb, 78]);
       expect(stderr).toContain(`is that of another file: ${job.file}\n`);
-      expect(stderr).toContain(`watchdog: hint: watchdog job run --fresh ${other}\n`);
+      expect(stderr).toContain("give one of the two another name: in its file, or move this one");
+      expect(stderr).toContain("watchdog: hint: watchdog job status moved\n");
+      expect(stderr).not.toContain("job run --fresh");
     }
   },
   LIMIT_MS,

@@ -272,6 +272,8 @@ describe("refused is", () => {
     expect(decide(gather({ known: other }))).toEqual(["refused other-file"]);
     const asked = ask({ isFresh: true });
     expect(decideResume(gather({ known: other, asked })).kind).toBe("begin");
+    const open = { ...other, steps: [record("pay", { state: "unknown" }), record("pack")] };
+    expect(decide(gather({ known: open }))).toEqual(["refused other-file", "pay unknown"]);
   });
 
   test("to forget a step of which nobody knows, because the file no longer has it", () => {

@@ -15,13 +15,42 @@ test("a step that runs again says why in words that are no codes", () => {
   );
 });
 
-test("a refusal names the file of the unfinished job, and the line that begins anew", () => {
+const ADVICE =
+  "watchdog: give one of the two another name: in its file, or move this one back to where it " +
+  "was; --fresh would throw away what the other has done";
+
+test("a refusal names the file of the unfinished job, and no line that throws it away", () => {
   const because = "other-file";
-  expect(messages.refusal(JOB, { because, steps: [], otherFile: "/srv/a\nb.yaml" })).toEqual([
+  const otherFile = "/srv/a\nb.yaml";
+  const line =
     "watchdog: job nightly is not run: the unfinished job of this name is that of another file: " +
-      "/srv/a\\nb.yaml",
-    "watchdog: hint: watchdog job run --fresh /srv/nightly.yaml",
+    "/srv/a\\nb.yaml";
+  const hint = "watchdog: hint: watchdog job status nightly";
+  const refusal = { because, steps: [], otherFile } as const;
+  expect(messages.refusal(JOB, refusal)).toEqual([line, ADVICE, hint]);
+  const pay = { step: "pay", because: "unknown", detail: null } as const;
+  expect(messages.refusal({ ...JOB, name: "-n" }, { ...refusal, steps: [pay] })).toEqual([
+    line.replace("nightly", "-n"),
+    `${ADVICE}, and the question whether pay has happened`,
+    "watchdog: hint: watchdog job status -- -n",
   ]);
+});
+
+test("an unknown step that was taken out is asked back, and no line throws it away", () => {
+  const steps = [{ step: "pay", because: "unknown", detail: null }] as const;
+  expect(messages.refusal(JOB, { because: "undecided-removed", steps })).toEqual([
+    "watchdog: job nightly is not run: the file no longer has a step of which nobody knows " +
+      "whether it has happened: pay (unknown)",
+    "watchdog: put pay back into the file under the old name, and decide; --fresh would throw " +
+      "away what the job has done, and that question",
+    "watchdog: hint: watchdog job status nightly",
+  ]);
+});
+
+test("of a job that is lost no hint begins anew", () => {
+  const lines = messages.lost("nightly", "journal.db does not know job 7");
+  expect(lines.filter((line) => line.includes("hint:"))).toEqual([]);
+  expect(lines.join("\n")).toContain("--fresh begins anew, and runs again what has happened");
 });
 
 test("a resume of nothing names the line that begins a job", () => {
