@@ -22,14 +22,14 @@ import { type Answer, type AnswerContext, lookFrom } from "./answer.ts";
 import type { JobPlanCut, JobStatusCut, JobVerifyCut } from "./cut.ts";
 import { checkAskedOf } from "./finish-job.ts";
 import { renderFinding } from "./job-findings.ts";
-import { type JobReading, loadJob, readJob } from "./load-job.ts";
+import { isNoFile, type JobReading, loadJob, readJob, refuseJob } from "./load-job.ts";
+import { explainMissing, findNamedJob } from "./named-job.ts";
 import { stepsToTell } from "./plan-steps.ts";
 import { renderJobPlan, renderJobStatus } from "./render-job.ts";
 import { renderJobWatch } from "./render-job-watch.ts";
 import { renderCount, renderJson, renderLines } from "./render-words.ts";
 import type { ReadSettings } from "./settings.ts";
-import { showJob, showPlan } from "./show-job.ts";
-import { parseName } from "./values.ts";
+import { showJob, showNoJob, showPlan } from "./show-job.ts";
 import { watch } from "./watch.ts";
 
 export interface JobAround extends AnswerContext {
@@ -56,6 +56,8 @@ export function answerJobLook(
 interface Viewed {
   readonly stored: StoredJob;
   readonly view: JobView;
+  /** The file that was asked about, where it is not that of the job. */
+  readonly askedFile: string | undefined;
   readonly troubles: readonly string[];
 }
 
@@ -66,15 +68,17 @@ async function answerJobStatus(cut: JobStatusCut, around: JobAround): Promise<An
   const recalled = await recallJob(around.stateDirectory, name);
   const lost = recalled.kind === "lost" ? [recalled.reason] : [];
   if (viewed === undefined) return tellNothing(name, cut.isJson, lost);
-  const { stored, view: shown } = viewed;
+  const { stored, view: shown, askedFile } = viewed;
   const { record } = stored;
   const troubles = [...viewed.troubles, ...lost];
   const lines = [...troubles];
   if (cut.isJson) {
-    return { text: renderJson(showJob({ record, view: shown, troubles })), lines, code: EXIT.ok };
+    const isOfOtherFile = askedFile !== undefined;
+    const text = renderJson(showJob({ record, view: shown, isOfOtherFile, troubles }));
+    return { text, lines, code: EXIT.ok };
   }
   const columns = readScreenSize()?.columns;
-  const text = renderJobStatus({ record, view: shown, now: wallNow(), columns });
+  const text = renderJobStatus({ record, view: shown, askedFile, now: wallNow(), columns });
   return { text, lines, code: EXIT.ok };
 }
 
@@ -86,9 +90,7 @@ function tellNothing(name: string, isJson: boolean, troubles: readonly string[])
       ? `no job ${name} of many steps was ever begun here`
       : `what has become of job ${name} is not known: ${lost}`;
   if (!isJson) return { text: renderLines([line]), lines: [], code: EXIT.ok };
-  const none = { steps: [], questions: [], resume: null, troubles };
-  const text = renderJson({ format: 1, job: name, job_id: null, state: null, ...none });
-  return { text, lines: [], code: EXIT.ok };
+  return { text: renderJson(showNoJob(name, troubles)), lines: [], code: EXIT.ok };
 }
 
 function watchJob(cut: JobStatusCut, around: JobAround): Promise<Answer> {
@@ -103,8 +105,8 @@ function watchJob(cut: JobStatusCut, around: JobAround): Promise<Answer> {
       if (viewed !== undefined) return viewed;
       throw new WatchdogError("usage", `no job ${name} of many steps was ever begun here`);
     },
-    draw: ({ stored, view: shown }, size, clock) =>
-      renderJobWatch({ record: stored.record, view: shown, now: wallNow(), size, clock }),
+    draw: ({ stored: { record }, view: shown, askedFile }, size, clock) =>
+      renderJobWatch({ record, view: shown, askedFile, now: wallNow(), size, clock }),
   });
 }
 
@@ -113,23 +115,14 @@ async function view(
   { file, configFile }: JobStatusCut,
   around: JobAround,
 ): Promise<{ readonly name: string; readonly viewed: Viewed | undefined }> {
-  const reading = readJob(file, around.readSettings(configFile));
-  const name = nameOf(file, reading);
   const { stateDirectory } = around;
-  const found = readNewestJob(stateDirectory, name);
-  if (found.kind === "unreadable") throw new WatchdogError("state.unusable", found.reason);
-  const stored = found.kind === "read" ? found.value : undefined;
-  if (stored === undefined) {
-    if (reading.kind === "refused") loadJob(file, around.readSettings(configFile));
-    return { name, viewed: undefined };
-  }
-  const { record } = stored;
+  const found = findNamedJob(file, stateDirectory, around.readSettings(configFile));
+  const { name, stored, spec, askedFile, troubles } = found;
+  if (stored === undefined) return { name, viewed: undefined };
+  const { record, sideEffects: startedAs } = stored;
   const isLive = record.state === "running" && (await isHeld(name, around));
-  const steps = reading.kind === "job" ? reading.spec.steps : undefined;
-  const shown = placed(viewOfJob({ record, isLive, steps, startedAs: stored.sideEffects }));
-  const isFile = reading.kind === "refused" && file !== name;
-  const troubles = isFile ? reading.findings.map((one) => renderFinding(file, one)) : [];
-  return { name, viewed: { stored, view: shown, troubles } };
+  const shown = placed(viewOfJob({ record, isLive, steps: spec?.steps, startedAs }));
+  return { name, viewed: { stored, view: shown, askedFile, troubles } };
 }
 
 /** Its commands look where this one did. */
@@ -144,19 +137,6 @@ function placed(view: JobView): JobView {
   return { ...view, questions, resume: resume === undefined ? undefined : placeIn(resume) };
 }
 
-/** @throws WatchdogError "config.refused": no file, and no name that a job can have */
-function nameOf(file: string, reading: JobReading): string {
-  if (reading.kind === "job") return reading.spec.name;
-  const isName = parseName(file).kind === "value";
-  const isMissing = reading.findings.some(({ because }) => because === "unreadable");
-  if (isName && isMissing) return file;
-  const [first] = reading.findings;
-  throw new WatchdogError(
-    "config.refused",
-    first === undefined ? `${file}: no job` : renderFinding(file, first),
-  );
-}
-
 async function isHeld(name: string, around: JobAround): Promise<boolean> {
   const { stateDirectory } = around;
   const own = renderKey({ kind: "job", name });
@@ -169,7 +149,8 @@ async function isHeld(name: string, around: JobAround): Promise<boolean> {
 
 /** @throws WatchdogError "config.refused" (78), "usage" (64) */
 async function answerJobPlan(cut: JobPlanCut, around: JobAround): Promise<Answer> {
-  const spec = loadJob(cut.file, around.readSettings(cut.configFile));
+  const explain = explainMissing(around.stateDirectory, "plan");
+  const spec = loadJob(cut.file, around.readSettings(cut.configFile), explain);
   checkAskedOf(spec, cut.asked);
   const artifacts = new ArtifactHandle(around.artifactUrl);
   try {
@@ -211,18 +192,30 @@ async function answerJobVerify(cut: JobVerifyCut, around: JobAround): Promise<An
   const reading = readJob(file, around.readSettings(cut.configFile));
   const isJob = reading.kind === "job";
   const verified = isJob ? await verifyArtifacts(reading.spec, around) : undefined;
-  const findings = isJob
-    ? (verified ?? [])
-    : reading.findings.map((one) => renderFinding(file, one));
+  const refused = isJob ? undefined : refuseReading(file, reading, around);
+  const findings = refused?.findings ?? verified ?? [];
+  const lines = refused?.lines ?? [];
   const code = findings.length === 0 ? EXIT.ok : FOUND;
   const name = isJob ? reading.spec.name : null;
-  if (isJson) {
-    return { text: renderJson({ format: 1, file, job: name, findings }), lines: [], code };
-  }
+  if (isJson) return { text: renderJson({ format: 1, file, job: name, findings }), lines, code };
   const steps = isJob ? reading.spec.steps.length : 0;
   const left = verified === undefined ? "nothing that it has left is known" : ALL_AS_LEFT;
   const good = `${file} is a job of ${renderCount(steps, "step", "steps")}, and ${left}`;
-  return { text: renderLines(findings.length === 0 ? [good] : findings), lines: [], code };
+  return { text: renderLines(findings.length === 0 ? [good] : findings), lines, code };
+}
+
+/** With the line for a word that is no file, but may be the name of a job. */
+function refuseReading(
+  file: string,
+  reading: Extract<JobReading, { kind: "refused" }>,
+  { stateDirectory }: JobAround,
+): { readonly findings: readonly string[]; readonly lines: readonly string[] } {
+  const { findings } = reading;
+  if (!isNoFile(reading)) {
+    return { findings: findings.map((one) => renderFinding(file, one)), lines: [] };
+  }
+  const { message, hint } = refuseJob(file, findings, explainMissing(stateDirectory, "verify"));
+  return { findings: [message], lines: hint === undefined ? [] : [`hint: ${hint}`] };
 }
 
 const ALL_AS_LEFT = "all that it has left is as it was";
@@ -235,6 +228,10 @@ async function verifyArtifacts(
   const found = readNewestJob(around.stateDirectory, spec.name);
   if (found.kind === "unreadable") throw new WatchdogError("state.unusable", found.reason);
   const record = found.kind === "read" ? found.value?.record : undefined;
+  if (record !== undefined && record.file !== spec.file) {
+    const other = `the newest job ${record.name} is that of another file: ${record.file}`;
+    return [`${other}; what that one has left is not looked at`];
+  }
   if (record === undefined || record.artifacts.length === 0) return undefined;
   const artifacts = new ArtifactHandle(around.artifactUrl);
   try {

@@ -10,8 +10,10 @@ import { WatchdogError } from "../core/errors.ts";
 import { checkAsked } from "../core/job-asked.ts";
 import type { AskedOfJob } from "../core/job-asked.ts";
 import type { JobSpec } from "../core/job-spec.ts";
+import { quoteForShell } from "../core/own-command.ts";
 import type { RunOptions } from "../core/run-options.ts";
 import type { Settings } from "../core/settings.ts";
+import { placeIn } from "../os/own-line.ts";
 import { addSettings } from "./add-settings.ts";
 import { describeAsked } from "./cut-job.ts";
 import type { Problem } from "./cut-options.ts";
@@ -78,5 +80,10 @@ export function checkAskedOf(spec: JobSpec, asked: AskedOfJob): void {
   const names = spec.steps.map(({ name }) => name);
   const near = found.because === "unknown-step" ? nearestOf(found.subject, names) : undefined;
   const guess = near === undefined ? "" : `; the nearest is ${near}`;
-  throw new WatchdogError("usage", describeAsked(found) + guess, { hint: "watchdog help job" });
+  // One that the file no longer has may be known all the same.
+  const isDecision = found.flag === "--accept-unknown" && found.because === "unknown-step";
+  const back = isDecision ? "; one that was taken out of the file must be put back first" : "";
+  const line = isDecision ? quoteForShell(["watchdog", "job", "status", spec.file]) : undefined;
+  const hint = line === undefined ? "watchdog help job" : placeIn(line);
+  throw new WatchdogError("usage", describeAsked(found) + guess + back, { hint });
 }

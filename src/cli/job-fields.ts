@@ -12,8 +12,13 @@ const REASONS = nameAll(Object.keys(STEP_REASONS));
 export function jobFields(): Meanings {
   return {
     job: "name of the job",
-    job_id: "id of this execution of its steps, null: none was ever begun",
+    job_id:
+      "id of this execution of its steps, null: none was ever begun, and all else that is told " +
+      "of one is null, too",
     file: "the job file, as an absolute path",
+    is_of_other_file:
+      "true: the newest job of this name is that of `file`, and not of the file that was asked " +
+      "about",
     directory: "its directory: where the steps run",
     state:
       "`running`, `done`, `failed`, `unknown` (a person must decide), `interrupted`, or " +
@@ -48,7 +53,8 @@ export function jobFields(): Meanings {
     questions: "what a person must decide",
     "questions[].step": "about which step",
     "questions[].why": "why nobody knows whether it has happened",
-    "questions[].answers": "each answer that can be given",
+    "questions[].answers":
+      "each answer that can be given; none: the step must be put back into the file first",
     "questions[].answers[].answer": "`retry`, `done` or `fail`",
     "questions[].answers[].command": "the line that gives it, null: it cannot be pasted",
     resume:
@@ -83,6 +89,8 @@ export function jobVerifyFields(): Meanings {
   return {
     file: "the job file, as it was given",
     job: "name of the job, null: the file is none",
-    findings: "lines about what is wrong in the file, or not as a step has left it",
+    findings:
+      "lines about what is wrong in the file, or not as a step has left it; also that the newest " +
+      "job of this name is that of another file",
   };
 }

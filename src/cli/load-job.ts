@@ -32,6 +32,9 @@ export type JobReading =
 /** More of them than this nobody reads. */
 const MOST_FINDINGS = 100;
 
+/** More about a path where no file can be read, and the line for it. */
+export type ExplainMissing = (path: string) => { readonly more: string; readonly hint: string };
+
 /**
  * Reads and checks a job file.
  *
@@ -39,14 +42,37 @@ const MOST_FINDINGS = 100;
  * @param settings  the configuration, whose tables of probes a step may name
  * @throws WatchdogError "config.refused" (78) with the first of what is wrong
  */
-export function loadJob(path: string, settings: Settings = NO_SETTINGS): JobSpec {
+export function loadJob(
+  path: string,
+  settings: Settings = NO_SETTINGS,
+  explain?: ExplainMissing,
+): JobSpec {
   const reading = readJob(path, settings);
   if (reading.kind === "job") return reading.spec;
-  const [first, ...more] = reading.findings;
+  throw refuseJob(path, reading.findings, explain);
+}
+
+type Refused = Extract<JobReading, { kind: "refused" }>;
+
+/** Nothing lies there that could be read. */
+export function isNoFile({ findings }: Refused): boolean {
+  return findings.some(({ because }) => because === "unreadable");
+}
+
+export function refuseJob(
+  path: string,
+  findings: readonly PlacedFinding[],
+  explain?: ExplainMissing,
+): WatchdogError {
+  const [first, ...others] = findings;
   const sentence = first === undefined ? `${path}: no job` : renderFinding(path, first);
-  const rest = more.length === 0 ? "" : ` (and ${more.length} more)`;
+  const rest = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  if (first?.because === "unreadable" && explain !== undefined) {
+    const { more, hint } = explain(path);
+    return new WatchdogError("config.refused", sentence + more, { hint });
+  }
   const hint = quoteForShell(["watchdog", "job", "verify", path]) ?? "watchdog help job";
-  throw new WatchdogError("config.refused", sentence + rest, { hint });
+  return new WatchdogError("config.refused", sentence + rest, { hint });
 }
 
 /** The same with all findings, in the order in which they were found. */

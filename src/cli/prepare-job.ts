@@ -10,7 +10,9 @@ import { ownPlace } from "../os/own-line.ts";
 import type { JobRunCut } from "./cut.ts";
 import { checkAskedOf, finishJobRun } from "./finish-job.ts";
 import { loadJob } from "./load-job.ts";
+import { explainMissing } from "./named-job.ts";
 import type { ReadSettings } from "./settings.ts";
+import { placeRows } from "./shared-rows.ts";
 import { wordsOfStep } from "./step-options.ts";
 
 export interface PreparedJob {
@@ -26,7 +28,9 @@ export function prepareJob(
   readSettings: ReadSettings,
   hasTerminal: boolean,
 ): PreparedJob {
-  const spec = loadJob(cut.file, readSettings(cut.configFile));
+  const settings = readSettings(cut.configFile);
+  const stateDir = cut.stateDir ?? settings.stateDir?.texts[0];
+  const spec = loadJob(cut.file, settings, explainMissing(stateDir, verbOfHint(cut)));
   checkAskedOf(spec, cut.asked);
   const options = finishJobRun(cut, spec.name, readSettings);
   const withOptions = spec.steps.filter(({ runOptions }) => runOptions.size > 0);
@@ -43,6 +47,16 @@ export function prepareJob(
   };
   return { options, order, words: ["watchdog", "job", cut.asked.verb, cut.file] };
 }
+
+/** A line that is shown instead must not run what the one before would not have run. */
+function verbOfHint({ asked, line }: JobRunCut): string {
+  const isPlain = [...line.given].every(
+    ([flag, { at }]) => at === undefined || PLACE_FLAGS.includes(flag),
+  );
+  return isPlain ? asked.verb : "status";
+}
+
+const PLACE_FLAGS = placeRows.map(({ flag }): string => flag);
 
 /** Where the job looks and what it hides holds for the runs around its steps, too. */
 function wordsOfJob(options: RunOptions): readonly string[] {

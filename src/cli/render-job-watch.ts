@@ -35,14 +35,15 @@ const ORDER: readonly StepWord[] = [
   "removed",
 ];
 
-export function renderJobWatch({ record, view, now, size, clock }: JobWatchPicture): string[] {
+export function renderJobWatch(picture: JobWatchPicture): string[] {
+  const { record, view, askedFile, now, size, clock } = picture;
   const done = view.steps.filter(({ word }) => word === "done").length;
   const width = Math.max(10, Math.min(WIDEST_BAR, size.columns - 2));
   const head = [
     `watchdog job ${record.name}  ${view.word}  ${clock}  (q ends)`,
     renderBar({ done, total: view.steps.length, width }),
     countSteps(view),
-    "",
+    askedFile === undefined ? "" : `of another file: ${record.file}`,
   ];
   const sorted = view.steps.toSorted((one, other) => rankOf(one) - rankOf(other));
   const room = Math.max(0, size.rows - HEAD_LINES);

@@ -27,6 +27,8 @@ import {
 export interface JobPicture {
   readonly record: JobRecord;
   readonly view: JobView;
+  /** The file that was asked about, where it is not that of the job. */
+  readonly askedFile: string | undefined;
   /** Wall-clock milliseconds. */
   readonly now: number;
   /** Of the terminal; undefined: there is none, and no bar is drawn. */
@@ -54,7 +56,14 @@ export function renderJobStatus(picture: JobPicture): string {
     ...renderFailed(view, record),
     ...renderResume(view),
   ];
-  return join([[`job ${escapeUnprintable(record.name)}  ${JOB_WORDS[view.word]}`], ...blocks]);
+  const first = `job ${escapeUnprintable(record.name)}  ${JOB_WORDS[view.word]}`;
+  return join([[...tellOtherFile(picture), first], ...blocks]);
+}
+
+function tellOtherFile({ record: { name, file }, askedFile }: JobPicture): string[] {
+  if (askedFile === undefined) return [];
+  const of = `the newest job ${escapeUnprintable(name)} is that of ${escapeUnprintable(file)}`;
+  return [`${of}, and not of ${escapeUnprintable(askedFile)}:`];
 }
 
 /** The first block stands right below the line before it. */
@@ -148,9 +157,12 @@ const ANSWER_WORDS: Readonly<Record<JobAnswer["accepted"], string>> = {
   fail: "it has failed, and nothing that needs it is to run",
 };
 
+const PUT_BACK = "  the file has it no more: put it back under its old name, and ask again";
+
 function renderQuestions(questions: readonly JobQuestion[]): string[][] {
   return questions.map(({ step, why, answers }) => [
     `to decide: has ${escapeUnprintable(step)} happened? ${escapeUnprintable(why)}`,
+    ...(answers.length === 0 ? [PUT_BACK] : []),
     ...answers.flatMap(({ accepted, command }) =>
       command === undefined ? [] : [`  ${ANSWER_WORDS[accepted]}`, `    ${command}`],
     ),

@@ -11,11 +11,13 @@ import type { PlanPicture } from "./render-job.ts";
 export interface ShownJob {
   readonly record: JobRecord;
   readonly view: JobView;
+  /** The file that was asked about is not that of the job. */
+  readonly isOfOtherFile: boolean;
   /** Lines about what could not be read. */
   readonly troubles: readonly string[];
 }
 
-export function showJob({ record, view, troubles }: ShownJob): object {
+export function showJob({ record, view, isOfOtherFile, troubles }: ShownJob): object {
   const { jobId, name, file, directory, runId, generation } = record;
   const artifacts = Map.groupBy(record.artifacts, ({ step }) => step);
   return {
@@ -23,6 +25,7 @@ export function showJob({ record, view, troubles }: ShownJob): object {
     job: name,
     job_id: jobId,
     file,
+    is_of_other_file: isOfOtherFile,
     directory,
     state: view.word,
     run_id: runId,
@@ -37,6 +40,28 @@ export function showJob({ record, view, troubles }: ShownJob): object {
       answers: answers.map(({ accepted, command = null }) => ({ answer: accepted, command })),
     })),
     resume: view.resume ?? null,
+    troubles,
+  };
+}
+
+/** Of a job that was never begun. */
+export function showNoJob(name: string, troubles: readonly string[]): object {
+  return {
+    format: 1,
+    job: name,
+    job_id: null,
+    file: null,
+    is_of_other_file: false,
+    directory: null,
+    state: null,
+    run_id: null,
+    generation: null,
+    begun_at: null,
+    changed_at: null,
+    ended_at: null,
+    steps: [],
+    questions: [],
+    resume: null,
     troubles,
   };
 }

@@ -287,6 +287,12 @@ test("a step that is named on the line must be one of the job", () => {
   expect(error.message).toBe(
     '--redo: found "pakc", expected the name of a step; the nearest is pack',
   );
+  const gone = failureOf(check("run --accept-unknown pay=done n.yaml"));
+  expect([gone.message, gone.hint]).toEqual([
+    '--accept-unknown: found "pay", expected the name of a step; one that was taken out of the ' +
+      "file must be put back first",
+    "watchdog job status /n.yaml",
+  ]);
 });
 
 test("the help of job fits its width and tells each option once; its examples are cut", () => {

@@ -5,7 +5,7 @@ import { jobFields } from "../../../src/cli/job-fields.ts";
 import { renderJobWatch } from "../../../src/cli/render-job-watch.ts";
 import { renderJobStatus } from "../../../src/cli/render-job.ts";
 import type { JobPicture } from "../../../src/cli/render-job.ts";
-import { showJob } from "../../../src/cli/show-job.ts";
+import { showJob, showNoJob } from "../../../src/cli/show-job.ts";
 import { readJobText } from "../../../src/cli/load-job.ts";
 import { viewOfJob } from "../../../src/core/job-view.ts";
 import type { ArtifactRecord, JobRecord, StepRecord } from "../../../src/core/step-record.ts";
@@ -48,7 +48,7 @@ function pictureOf({
     ...job,
   };
   const view = viewOfJob({ record, isLive, steps: reading.spec.steps, startedAs: new Map() });
-  return { record, view, now: BEGUN + 60_000, columns };
+  return { record, view, askedFile: undefined, now: BEGUN + 60_000, columns };
 }
 
 const KILLED_WHILE_PAYING = [
@@ -80,6 +80,26 @@ describe("job status", () => {
       "    watchdog job resume /srv/app/nightly.yaml --accept-unknown pay=done",
       "  it has failed, and nothing that needs it is to run",
       "    watchdog job resume /srv/app/nightly.yaml --accept-unknown pay=fail",
+      "",
+    ]);
+  });
+
+  test("names the file that was asked about where the job is that of another", () => {
+    const picture = { ...pictureOf({ steps: KILLED_WHILE_PAYING }), askedFile: "/srv/b\n.yaml" };
+    expect(renderJobStatus(picture).split("\n").slice(0, 3)).toEqual([
+      "the newest job nightly is that of /srv/app/nightly.yaml, and not of /srv/b\\n.yaml:",
+      "job nightly  interrupted, can be resumed (its watchdog is gone)",
+      "  file   /srv/app/nightly.yaml",
+    ]);
+  });
+
+  test("a step that was taken out of the file is asked back, to be decided about", () => {
+    const unclear = { ...DONE, state: "unknown", because: "no-settle" } as const;
+    const steps = [stepOf("dump", DONE), stepOf("gone", unclear)];
+    const lines = renderJobStatus(pictureOf({ steps, job: { state: "unknown" } })).split("\n");
+    expect(lines.slice(lines.findIndex((line) => line.startsWith("to decide: ")))).toEqual([
+      `to decide: has gone happened? ${STEP_REASONS["no-settle"]}`,
+      "  the file has it no more: put it back under its old name, and ask again",
       "",
     ]);
   });
@@ -174,9 +194,10 @@ describe("job status", () => {
 });
 
 describe("job status --watch", () => {
-  const draw = (rows: number, columns: number, steps = KILLED_WHILE_PAYING) => {
-    const { record, view, now } = pictureOf({ steps });
-    return renderJobWatch({ record, view, now, size: { rows, columns }, clock: "02:01:00" });
+  const draw = (rows: number, columns: number, askedFile?: string) => {
+    const steps = KILLED_WHILE_PAYING;
+    const picture = { ...pictureOf({ steps }), askedFile };
+    return renderJobWatch({ ...picture, size: { rows, columns }, clock: "02:01:00" });
   };
 
   test("has a bar, and first the steps that a person looks for", () => {
@@ -190,6 +211,10 @@ describe("job status --watch", () => {
       "dump   done         3 s",
       "pack   done         3 s",
     ]);
+  });
+
+  test("says so where the job is that of another file", () => {
+    expect(draw(24, 100, "/srv/b.yaml")[3]).toBe("of another file: /srv/app/nightly.yaml");
   });
 
   test("is never larger than the window, and counts what has no room", () => {
@@ -214,11 +239,12 @@ describe("in JSON", () => {
 
   test("a job has each field that is told of it, and no other", () => {
     const { record, view } = pictureOf({ steps: KILLED_WHILE_PAYING, artifacts });
-    const shown = showJob({ record, view, troubles: [] });
+    const shown = showJob({ record, view, isOfOtherFile: true, troubles: [] });
     expect(pathsOf(shown)).toEqual(new Set([...Object.keys(jobFields()), "format", "troubles"]));
     expect(shown).toMatchObject({
       format: 1,
       job: "nightly",
+      is_of_other_file: true,
       state: "interrupted-can-resume",
       begun_at: "2026-11-30T02:00:00.000Z",
       ended_at: null,
@@ -230,6 +256,22 @@ describe("in JSON", () => {
       ],
       questions: [{ step: "pay", answers: [{ answer: "retry" }, {}, {}] }],
       resume: "watchdog job resume /srv/app/nightly.yaml",
+    });
+  });
+
+  test("one that was never begun has the same fields, as null where there is nothing", () => {
+    const { record, view } = pictureOf({ steps: [] });
+    const shown = showJob({ record, view, isOfOtherFile: false, troubles: [] });
+    const none = showNoJob("nightly");
+    expect(Object.keys(none)).toEqual(Object.keys(shown));
+    const said = Object.entries(none).filter(([, value]) => value !== null);
+    expect(Object.fromEntries(said)).toEqual({
+      format: 1,
+      job: "nightly",
+      is_of_other_file: false,
+      steps: [],
+      questions: [],
+      troubles: [],
     });
   });
 });
