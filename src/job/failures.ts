@@ -102,6 +102,7 @@ export class Failures {
     const change = artifacts === undefined ? { record: settled } : { record: settled, artifacts };
     if (!(await this.#parts.write(step, this.#parts.store.changeSteps([change])))) return;
     this.#parts.keep(settled, artifacts ?? []);
+    if (settled.state === "done") say(messages.happened(step.name));
     this.#parts.note(eventOf(settled));
   }
 

@@ -175,6 +175,10 @@ export const messages = {
     ];
     return `watchdog: hint: ${quoteForShell(words) ?? "watchdog job status"}`;
   },
+  /** Of steps that were ended in the middle, on request or at a limit of the job. */
+  settleWillTell: (names: readonly string[]): string =>
+    `watchdog: the next job resume asks settle whether ${list(names)} has happened`,
+  happened: (step: string): string => `watchdog: step ${step} has happened, as its settle says`,
   blocked: (names: readonly string[]): string =>
     `watchdog: not begun, because of what they need: ${list(names)}`,
   leftovers: (step: string, rows: readonly Named[]): string => {

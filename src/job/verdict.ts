@@ -5,6 +5,7 @@
 import { EXIT } from "../core/errors.ts";
 import type { JobOrder } from "../core/job-order.ts";
 import type { PlannedStep } from "../core/job-plan.ts";
+import type { StepSpec } from "../core/job-spec.ts";
 import type { JobSteps, JobVerdict } from "../core/job-verdict.ts";
 import type { Leaving } from "../core/outcome.ts";
 import { addPlace } from "../core/own-command.ts";
@@ -24,6 +25,9 @@ export function tellBegun(
   const unchanged = records.filter(isUnchanged);
   if (how === "resume") {
     say(messages.goesOn(spec.name, countDone(records), records.length));
+    for (const { step } of steps.filter(isSettled).map(({ record }) => record)) {
+      say(messages.happened(step));
+    }
     for (const step of steps.filter(isSentBack)) say(messages.sentBack(step.record));
   } else if (tells === "all") {
     say(messages.begins(spec.name, records.length, unchanged.length));
@@ -35,16 +39,25 @@ function isSentBack({ record, todo, isChanged }: PlannedStep): boolean {
   return todo === "run" && isChanged && record.because !== null;
 }
 
+function isSettled({ record, isChanged }: PlannedStep): boolean {
+  return isChanged && record.state === "done" && record.because === "settled-happened";
+}
+
 /** What a person should know at the end, when nothing has told it yet. */
-export function tellEnd({ spec, asked, place }: JobOrder, end: RunnerEnd): void {
+export function tellEnd({ spec, asked: { only }, place }: JobOrder, end: RunnerEnd): void {
   const records = [...end.records.values()];
-  const unknown = named(records, (record) => isUnclear(record, end));
+  const cutOff = listCutOff(spec, end);
+  const isOpen = ({ name, settle }: StepSpec): boolean => cutOff.has(name) && settle === undefined;
+  const open = new Set(spec.steps.filter(isOpen).map(({ name }) => name));
+  const unknown = named(records, (record) => isUnclear(record, end) || open.has(record.step));
   if (unknown.length > 0) {
     say(messages.unknown(unknown));
     say(addPlace(messages.decide(spec.file, unknown[0] ?? ""), place));
   }
+  const asked = [...cutOff].filter((name) => !open.has(name));
+  if (asked.length > 0) say(messages.settleWillTell(asked));
   // What only `--only` has kept from starting is no news.
-  if (end.kind === "stuck" || end.finish.state === "done" || asked.only !== undefined) return;
+  if (end.kind === "stuck" || end.finish.state === "done" || only !== undefined) return;
   const isBlocked = end.finish.because === "step-failed" || end.finish.because === "step-unknown";
   if (!isBlocked) return;
   for (const line of linesOfWaiting(spec, records)) say(addPlace(line, place));
@@ -79,6 +92,14 @@ function linesOfWaiting(
 function isUnclear({ state }: StepRecord, end: RunnerEnd): boolean {
   if (state === "unknown") return true;
   return state === "interrupted" && end.kind === "finished" && end.finish.state === "unknown";
+}
+
+/** Unsafe steps that were ended because the job was, in the order of the file. */
+function listCutOff({ steps }: JobOrder["spec"], end: RunnerEnd): ReadonlySet<string> {
+  const isStopped = end.kind === "finished" && end.finish.because === "stop-asked";
+  const isCutOff = ({ name, sideEffects }: StepSpec): boolean =>
+    sideEffects === "unsafe" && end.records.get(name)?.state === "interrupted";
+  return new Set(isStopped ? steps.filter(isCutOff).map(({ name }) => name) : []);
 }
 
 export function verdictOfEnd(order: JobOrder, end: RunnerEnd, jobId: string | null): JobVerdict {
