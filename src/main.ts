@@ -215,7 +215,7 @@ async function runJob(cut: cuts.JobRunCut, inherited: Inheritance): Promise<Leav
   const { jobCommand } = await import("./job/job-command.ts");
   const { options, ...prepared } = prepareJob(cut, readSettings, inherited.hasTerminal);
   const runIt: JobCommandRequest["run"] = (argv, program) => run(options, argv, inherited, program);
-  return jobCommand({ ...prepared, inherited, run: runIt });
+  return jobCommand({ ...prepared, stateDir: options.stateDir, inherited, run: runIt });
 }
 
 /** The commands that wrap no other. */

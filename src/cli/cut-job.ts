@@ -54,8 +54,8 @@ function refuseVerb(words: readonly string[], second: string | undefined): Probl
   }
   const near = nearestOf(second, VERBS);
   const repairs = near === undefined ? [] : [replacedAt(words, 1, 1, near)];
-  // A file alone is most likely to be run.
-  repairs.push({ words: ["job", "run", ...words.slice(1)] });
+  // A file alone is most likely to be run; a bare word may be a command that we do not have.
+  if (/[./]/.test(second)) repairs.push({ words: ["job", "run", ...words.slice(1)] });
   return problem(message, repairs);
 }
 
@@ -110,8 +110,9 @@ function finish(
   if (refusal !== undefined) return refusal;
   if (verb === "plan" || isDryRun) return { kind: "job-plan", ...place, ...asking, isJson };
   if (isJson) {
-    const message = `job ${verb} passes on what its steps print`;
-    return refuseTogether(words, message, "--json", "--json");
+    const message = `job ${verb} passes on what its steps print, and --json is for --dry-run alone`;
+    const asPlan = { words: words.toSpliced(2, 0, "--dry-run") };
+    return problem(`${message}: found no --dry-run`, [asPlan]);
   }
   return { kind: "job-run", ...place, ...asking, line: { words, given, parts } };
 }

@@ -144,6 +144,9 @@ const watchRow = own(
   ),
 );
 
+/** The same for all commands of jobs, so that the help tells it once. */
+const jsonOfJobRow = { ...jsonRow, help: `${jsonRow.help} run and resume: with --dry-run alone.` };
+
 function parseStep(text: string): Parsed<string> {
   const isName = text !== "" && values.isFaithful(text);
   return isName ? values.accepted(text) : values.refused(EXPECTED_JOB.step);
@@ -201,7 +204,15 @@ export const JOB_RUN_COMMAND: CommandRow<JobPart> = {
   name: "job run",
   summary: "run the steps of a job, or go on with those of an unfinished one",
   usage: "watchdog job run [options] FILE",
-  rows: [freshRow, ...CHOICE_ROWS, dryRunRow, jsonRow, ...WHOLE_JOB_ROWS, ...placeRows, helpRow],
+  rows: [
+    freshRow,
+    ...CHOICE_ROWS,
+    dryRunRow,
+    jsonOfJobRow,
+    ...WHOLE_JOB_ROWS,
+    ...placeRows,
+    helpRow,
+  ],
   sections: SECTIONS,
 };
 
@@ -217,21 +228,21 @@ export const JOB_PLAN_COMMAND: CommandRow<JobPart> = {
   name: "job plan",
   summary: "tell what job run would do",
   usage: "watchdog job plan [options] FILE",
-  rows: [freshRow, ...CHOICE_ROWS, jsonRow, ...placeRows, helpRow],
+  rows: [freshRow, ...CHOICE_ROWS, jsonOfJobRow, ...placeRows, helpRow],
 };
 
 export const JOB_STATUS_COMMAND: CommandRow<JobPart> = {
   name: "job status",
   summary: "show the steps of a job, and what a person must decide",
   usage: "watchdog job status [options] FILE",
-  rows: [watchRow, jsonRow, ...placeRows, helpRow],
+  rows: [watchRow, jsonOfJobRow, ...placeRows, helpRow],
 };
 
 export const JOB_VERIFY_COMMAND: CommandRow<JobPart> = {
   name: "job verify",
   summary: "compare the artifacts of a job with what its steps have left",
   usage: "watchdog job verify [options] FILE",
-  rows: [jsonRow, ...placeRows, helpRow],
+  rows: [jsonOfJobRow, ...placeRows, helpRow],
 };
 
 export const JOB_SCHEMA_COMMAND: CommandRow<JobPart> = {

@@ -9,17 +9,22 @@
 import { keyOf } from "../core/environment-entries.ts";
 import { JOB_COMMAND, type JobOrder, listStepEnvironment } from "../core/job-order.ts";
 import type { Leaving } from "../core/outcome.ts";
+import { readNewestJob } from "../journal/job-queries.ts";
 import { isFaultVariable } from "../os/faults.ts";
 import type { Inheritance } from "../os/inheritance.ts";
 import type { OwnProgram } from "../os/own-program.ts";
+import { resolveStateDirectory } from "../os/state-dir.ts";
 import { OrderEnd } from "./channel.ts";
 import { encode, OURSELVES } from "./step-command.ts";
+import { tellKilled } from "./verdict.ts";
 
 export interface JobCommandRequest {
   readonly order: JobOrder;
   /** As a person reads it: `watchdog job run nightly.yaml`. */
   readonly words: readonly string[];
   readonly inherited: Inheritance;
+  /** As it was asked for; undefined: that of the user. */
+  readonly stateDir: string | undefined;
   /** Runs it (run/run-command.ts). */
   readonly run: (argv: readonly Uint8Array[], program: OwnProgram) => Promise<Leaving>;
 }
@@ -38,9 +43,19 @@ export async function jobCommand(request: JobCommandRequest): Promise<Leaving> {
       environment: inherited.environment.filter((entry) => isFaultVariable(keyOf(entry))),
       redirections: channel.redirections,
       secrets: listStepEnvironment(order.spec),
-      readVerdict: () => channel.readVerdict(),
+      readVerdict: () => {
+        const verdict = channel.readVerdict();
+        if (verdict === undefined) tellOfKilled(request);
+        return verdict;
+      },
     });
   } finally {
     channel.close();
   }
+}
+
+/** By the journal, if it can be read, while the lease is still that of the run. */
+function tellOfKilled({ order, stateDir }: JobCommandRequest): void {
+  const found = readNewestJob(resolveStateDirectory(stateDir), order.spec.name);
+  if (found.kind === "read" && found.value !== undefined) tellKilled(order, found.value.record);
 }

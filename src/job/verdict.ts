@@ -5,11 +5,10 @@
 import { EXIT } from "../core/errors.ts";
 import type { JobOrder } from "../core/job-order.ts";
 import type { PlannedStep } from "../core/job-plan.ts";
-import type { StepSpec } from "../core/job-spec.ts";
 import type { JobSteps, JobVerdict } from "../core/job-verdict.ts";
 import type { Leaving } from "../core/outcome.ts";
 import { addPlace } from "../core/own-command.ts";
-import type { StepRecord } from "../core/step-record.ts";
+import type { JobRecord, StepRecord } from "../core/step-record.ts";
 import { say } from "../os/say.ts";
 import type { Begun } from "./begin-job.ts";
 import { messages } from "./messages.ts";
@@ -44,23 +43,55 @@ function isSettled({ record, isChanged }: PlannedStep): boolean {
 }
 
 /** What a person should know at the end, when nothing has told it yet. */
-export function tellEnd({ spec, asked: { only }, place }: JobOrder, end: RunnerEnd): void {
+export function tellEnd(order: JobOrder, end: RunnerEnd): void {
+  const { spec, place, asked } = order;
   const records = [...end.records.values()];
-  const cutOff = listCutOff(spec, end);
-  const isOpen = ({ name, settle }: StepSpec): boolean => cutOff.has(name) && settle === undefined;
-  const open = new Set(spec.steps.filter(isOpen).map(({ name }) => name));
-  const unknown = named(records, (record) => isUnclear(record, end) || open.has(record.step));
+  const isStopped = end.kind === "finished" && end.finish.because === "stop-asked";
+  tellOpen(order, records, {
+    isUnclear: (record) => isUnclear(record, end),
+    isCutOff: ({ state }) => isStopped && state === "interrupted",
+  });
+  // What only `--only` has kept from starting is no news.
+  if (end.kind === "stuck" || end.finish.state === "done" || asked.only !== undefined) return;
+  const isBlocked = end.finish.because === "step-failed" || end.finish.because === "step-unknown";
+  if (!isBlocked) return;
+  for (const line of linesOfWaiting(spec, records)) say(addPlace(line, place));
+}
+
+/** The runner was killed before it could tell: the same by what the journal has. */
+export function tellKilled(order: JobOrder, { file, state, steps }: JobRecord): void {
+  if (state !== "running" || file !== order.spec.file) return;
+  tellOpen(order, steps, {
+    isUnclear: (record) => record.state === "unknown",
+    isCutOff: (record) => record.state === "running" || record.state === "interrupted",
+  });
+}
+
+interface Open {
+  /** Nobody but a person can tell of it. */
+  readonly isUnclear: (record: StepRecord) => boolean;
+  /** Ended in the middle: that counts where it is unsafe. */
+  readonly isCutOff: (record: StepRecord) => boolean;
+}
+
+/** Of which steps nobody knows, and who can tell. */
+function tellOpen(
+  { spec, place }: JobOrder,
+  records: readonly StepRecord[],
+  { isUnclear: isAlready, isCutOff }: Open,
+): void {
+  const unsafe = new Map(
+    spec.steps.filter((step) => step.sideEffects === "unsafe").map((step) => [step.name, step]),
+  );
+  const cutOff = named(records, (record) => unsafe.has(record.step) && isCutOff(record));
+  const asked = cutOff.filter((name) => unsafe.get(name)?.settle !== undefined);
+  const open = new Set(cutOff.filter((name) => !asked.includes(name)));
+  const unknown = named(records, (record) => isAlready(record) || open.has(record.step));
   if (unknown.length > 0) {
     say(messages.unknown(unknown));
     say(addPlace(messages.decide(spec.file, unknown[0] ?? ""), place));
   }
-  const asked = [...cutOff].filter((name) => !open.has(name));
   if (asked.length > 0) say(messages.settleWillTell(asked));
-  // What only `--only` has kept from starting is no news.
-  if (end.kind === "stuck" || end.finish.state === "done" || only !== undefined) return;
-  const isBlocked = end.finish.because === "step-failed" || end.finish.because === "step-unknown";
-  if (!isBlocked) return;
-  for (const line of linesOfWaiting(spec, records)) say(addPlace(line, place));
 }
 
 /** What has not run, and what a person has to say before it would. */
@@ -92,14 +123,6 @@ function linesOfWaiting(
 function isUnclear({ state }: StepRecord, end: RunnerEnd): boolean {
   if (state === "unknown") return true;
   return state === "interrupted" && end.kind === "finished" && end.finish.state === "unknown";
-}
-
-/** Unsafe steps that were ended because the job was, in the order of the file. */
-function listCutOff({ steps }: JobOrder["spec"], end: RunnerEnd): ReadonlySet<string> {
-  const isStopped = end.kind === "finished" && end.finish.because === "stop-asked";
-  const isCutOff = ({ name, sideEffects }: StepSpec): boolean =>
-    sideEffects === "unsafe" && end.records.get(name)?.state === "interrupted";
-  return new Set(isStopped ? steps.filter(isCutOff).map(({ name }) => name) : []);
 }
 
 export function verdictOfEnd(order: JobOrder, end: RunnerEnd, jobId: string | null): JobVerdict {

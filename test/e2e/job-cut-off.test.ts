@@ -67,6 +67,25 @@ describe("a job that ends in an unsafe step", () => {
     LIMIT_MS,
   );
 
+  test.each([
+    ["without", undefined],
+    ["with", "exit 0"],
+  ])(
+    "that hears no TERM, %s settle: the same, although its runner is killed with it",
+    async (name, settle) => {
+      const more = settle === undefined ? {} : { settle };
+      const job = makeJob(scene, `deaf-${name}`, { pay: unsafe(`trap '' TERM; ${PAY}`, more) });
+      const run = await startPaying(job, "--kill-after", "100ms");
+      const stop = [RELEASE, "stop", `deaf-${name}`];
+      expect((await job.scene.startProgram(stop).ended).status).toBe(0);
+      const asked = "watchdog: the next job resume asks settle whether pay has happened";
+      const lines = settle === undefined ? decideLines(job) : [asked];
+      expect(toldOf((await run.ended).stderr)).toEqual(lines);
+      expect(job.steps()).toEqual(["pay running - 1"]);
+    },
+    LIMIT_MS,
+  );
+
   test(
     "with settle: the next resume asks it, and says what it has said",
     async () => {

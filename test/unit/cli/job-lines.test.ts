@@ -138,7 +138,13 @@ describe("a line of watchdog job", () => {
     ["resume --fresh n.yaml", 'unknown option "--fresh"', undefined],
     ["run --no-lease n.yaml", 'unknown option "--no-lease"', undefined],
     ["run --probe tcp://h:1 n.yaml", 'unknown option "--probe"', undefined],
-    ["run --json n.yaml", "passes on what its steps print, found --json", "job run n.yaml"],
+    [
+      "resume --json n.yaml",
+      "and --json is for --dry-run alone: found no --dry-run",
+      "job resume --dry-run --json n.yaml",
+    ],
+    ["run --json n.yaml", "passes on what its steps print", "job run --dry-run --json n.yaml"],
+    ["srv/nightly", 'found "srv/nightly" behind job', "job run srv/nightly"],
     [
       "status --json --watch n.yaml",
       "--watch draws a picture, found --json",
@@ -178,6 +184,10 @@ describe("a line of watchdog job", () => {
     const offered = repairsOf(line).flatMap((repair) => repair.split(" "));
     const added = offered.filter((word) => word !== "job" && !typed.includes(word));
     expect(added).toEqual(line.includes("--from") ? ["--from=--json"] : []);
+  });
+
+  test("with a bare word in the place of a command offers to run nothing", () => {
+    for (const word of ["list", "ls", "nightly"]) expect(repairsOf(word)).toEqual([]);
   });
 
   test("has an example for each option", () => {
