@@ -216,7 +216,7 @@ if (needed.length === 0) {
       expect(statuses()).toEqual(places.map(() => ["137", "0"]));
       for (const { night, killing } of places) {
         expectGoodNight(night, killing);
-        expect(readFileSync(night.path("log"), "utf8")).toContain("nightly goes on where it was");
+        expect(readFileSync(night.path("log"), "utf8")).toContain("job shop-nightly goes on");
       }
     },
     300_000,
