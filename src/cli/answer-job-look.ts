@@ -166,7 +166,7 @@ async function answerJobPlan(cut: JobPlanCut, around: JobAround): Promise<Answer
     if (decided.kind === "unreadable") return refuse(messages.unreadable(name, decided.reason));
     const { decision } = decided;
     if (decision.kind === "refused") {
-      return refuse(...messages.refusal(spec, decision));
+      return refuse(...messages.refusal(spec, decision, cut.asked));
     }
     const { kind } = decision;
     const steps = stepsToTell(decision.steps, spec.steps, cut.asked);

@@ -43,9 +43,9 @@ export async function jobCommand(request: JobCommandRequest): Promise<Leaving> {
       environment: inherited.environment.filter((entry) => isFaultVariable(keyOf(entry))),
       redirections: channel.redirections,
       secrets: listStepEnvironment(order.spec),
-      readVerdict: () => {
+      readVerdict: (runId) => {
         const verdict = channel.readVerdict();
-        if (verdict === undefined) tellOfKilled(request);
+        if (verdict === undefined) tellOfKilled(request, runId);
         return verdict;
       },
     });
@@ -55,7 +55,9 @@ export async function jobCommand(request: JobCommandRequest): Promise<Leaving> {
 }
 
 /** By the journal, if it can be read, while the lease is still that of the run. */
-function tellOfKilled({ order, stateDir }: JobCommandRequest): void {
+function tellOfKilled({ order, stateDir }: JobCommandRequest, runId: string): void {
   const found = readNewestJob(resolveStateDirectory(stateDir), order.spec.name);
-  if (found.kind === "read" && found.value !== undefined) tellKilled(order, found.value.record);
+  const record = found.kind === "read" ? found.value?.record : undefined;
+  // Whoever has taken the job over runs its steps now.
+  if (record?.runId === runId) tellKilled(order, record);
 }

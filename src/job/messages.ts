@@ -1,4 +1,5 @@
 /** The sentences of a job of many steps on standard error: one line each. Pure text. */
+import { type AskedOfJob, NOTHING_ASKED } from "../core/job-asked.ts";
 import type { RefusalReason, ResumeDecision } from "../core/job-resume.ts";
 import type { JobSpec } from "../core/job-spec.ts";
 import { escapeUnprintable } from "../core/printable.ts";
@@ -108,11 +109,13 @@ export const messages = {
   refusal: (
     { name, file }: Pick<JobSpec, "name" | "file">,
     refusal: Refusal,
+    { accepted }: Pick<AskedOfJob, "accepted"> = NOTHING_ASKED,
   ): readonly string[] => {
     const line = messages.refused(name, refusal);
     switch (refusal.because) {
       case "nothing-to-resume":
-        return [line, messages.hintRun(file)];
+        // Who decides about a step that has happened must not be led to run it again.
+        return [line, accepted.size === 0 ? messages.hintRun(file) : messages.hintStatus(name)];
       case "other-file":
         return [line, adviseOtherFile(refusal), messages.hintStatus(name)];
       case "undecided-removed":

@@ -59,8 +59,8 @@ export function tellEnd(order: JobOrder, end: RunnerEnd): void {
 }
 
 /** The runner was killed before it could tell: the same by what the journal has. */
-export function tellKilled(order: JobOrder, { file, state, steps }: JobRecord): void {
-  if (state !== "running" || file !== order.spec.file) return;
+export function tellKilled(order: JobOrder, { state, steps }: JobRecord): void {
+  if (state !== "running") return;
   tellOpen(order, steps, {
     isUnclear: (record) => record.state === "unknown",
     isCutOff: (record) => record.state === "running" || record.state === "interrupted",
@@ -246,7 +246,7 @@ export function refuseBegun(
   switch (begun.kind) {
     case "refused":
       return {
-        lines: messages.refusal(spec, begun).map((line) => addPlace(line, place)),
+        lines: messages.refusal(spec, begun, asked).map((line) => addPlace(line, place)),
         verdict: config,
       };
     case "lost":

@@ -55,7 +55,7 @@ export async function conclude(run: EndedRun): Promise<Leaving> {
     hasLostLease ||= protection.leases.isLost();
   });
   await attempt(course, () => run.progress.finish());
-  const verdict = course.request.program?.readVerdict();
+  const verdict = course.request.program?.readVerdict(course.identity.runId);
   const outcome = decideOutcome({
     ...state,
     verdict,

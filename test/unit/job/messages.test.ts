@@ -58,6 +58,12 @@ test("a resume of nothing names the line that begins a job", () => {
     "watchdog: job nightly is not run: no job of this name is unfinished",
     "watchdog: hint: watchdog job run /srv/nightly.yaml",
   ]);
+  // With a decision it would run again what has happened.
+  const asked = { accepted: new Map([["pay", "done"]] as const) };
+  const refusal = { because: "nothing-to-resume", steps: [] } as const;
+  expect(messages.refusal(JOB, refusal, asked)[1]).toBe(
+    "watchdog: hint: watchdog job status nightly",
+  );
 });
 
 test("what must be done before is named with what has become of it", () => {
