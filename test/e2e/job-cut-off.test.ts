@@ -5,6 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { harmless, type JobPlace, makeJob, unsafe } from "../support/job-place.ts";
+import { query } from "../support/own-state.ts";
 import { openScene, RELEASE, type Started } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -81,6 +82,19 @@ describe("a job that ends in an unsafe step", () => {
       const asked = "watchdog: the next job resume asks settle whether pay has happened";
       const lines = settle === undefined ? decideLines(job) : [asked];
       expect(toldOf((await run.ended).stderr)).toEqual(lines);
+      expect(job.steps()).toEqual(["pay running - 1"]);
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "with a runner that was killed: nothing is said of a job that is another run's by now",
+    async () => {
+      const job = makeJob(scene, "taken", { pay: unsafe(`trap '' TERM; ${PAY}`) });
+      const run = await startPaying(job, "--kill-after", "100ms");
+      query(job.scene, "UPDATE jobs SET run_id = 'another'");
+      expect((await job.scene.startProgram([RELEASE, "stop", "taken"]).ended).status).toBe(0);
+      expect(toldOf((await run.ended).stderr)).toEqual([]);
       expect(job.steps()).toEqual(["pay running - 1"]);
     },
     LIMIT_MS,
