@@ -37,6 +37,10 @@ import { nameProcesses, type NamedProcess, Tree } from "./tree.ts";
 /** Between TERM and KILL at the limit, where the request names no other span. */
 export const OPERATION_GRACE_MS = 10_000;
 
+/** How long a signal that may have come with the end is waited for (os/signal-handlers.ts). */
+const LISTEN_MS = 20;
+const LISTEN_AT_TERMINAL_MS = 2;
+
 /** Members that end by themselves within this span after the main process are no leftovers. */
 const SETTLE_MS = 100;
 
@@ -337,6 +341,12 @@ class Operation {
     });
   }
 
+  /** Whoever dies of a signal may have got it with us; at a terminal keys are for the whole group. */
+  #listenMs(): number {
+    if (this.#end?.kind === "signaled") return LISTEN_MS;
+    return this.#request.inherited.hasTerminal ? LISTEN_AT_TERMINAL_MS : 0;
+  }
+
   #finish(unended: readonly ProcessRow[]): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -353,7 +363,7 @@ class Operation {
       left: hasLeft ? nameProcesses(this.#tree.members()) : [],
     };
     // What Ctrl-C has told the whole group may be heard of after the death that it has caused.
-    afterQueuedSignals(() => {
+    afterQueuedSignals(this.#listenMs(), () => {
       attended.operations.delete(this);
       this.#finished.resolve(end);
     });

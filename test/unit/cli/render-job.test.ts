@@ -262,7 +262,7 @@ describe("in JSON", () => {
   test("one that was never begun has the same fields, as null where there is nothing", () => {
     const { record, view } = pictureOf({ steps: [] });
     const shown = showJob({ record, view, isOfOtherFile: false, troubles: [] });
-    const none = showNoJob("nightly");
+    const none = showNoJob("nightly", []);
     expect(Object.keys(none)).toEqual(Object.keys(shown));
     const said = Object.entries(none).filter(([, value]) => value !== null);
     expect(Object.fromEntries(said)).toEqual({
