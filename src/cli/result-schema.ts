@@ -48,6 +48,7 @@ const REASONS: Readonly<Record<OutcomeReason | typeof ABANDONED_BECAUSE, string>
   "step-failed": "a step of the job has failed",
   "step-artifacts": "a step of the job said that all is well, and its artifacts are not there",
   "step-unknown": "whether a step of the job has happened is for a person to say",
+  "step-not-ended": "processes of a step outlived even KILL: nothing is started beside them",
   "job-refused": "the job cannot be begun, or gone on with, as it is",
   "job-broken-off": "the runner of the job met trouble of its own",
   "job-state-unwritten": "the journal did not take the state of a step of the job",

@@ -4,10 +4,10 @@
  *
  * Always: a step is started once, and only when all that it needs is done; of those that could
  * start, the first in the order of the job does; never more run at a time than allowed; once
- * somebody has asked for the end nothing is started any more; the job ends when nothing runs and
- * nothing can be started.
+ * somebody has asked for the end, or processes of a step have outlived KILL, nothing is started any
+ * more; the job ends when nothing runs and nothing can be started.
  */
-import { assert } from "./errors.ts";
+import { assert, EXIT } from "./errors.ts";
 import { linkSteps, type StepNode } from "./job-graph.ts";
 import { statusOf } from "./retry.ts";
 import { numberOfSignal } from "./signals.ts";
@@ -43,6 +43,8 @@ export interface JobProgress {
   readonly running: number;
   /** By which somebody has asked for the end; undefined: nobody has. */
   readonly stopSignal: number | undefined;
+  /** Processes of a step have outlived KILL: nothing may be started beside them. */
+  readonly isHeldBack: boolean;
 }
 
 /** Of a step that was started, and is no longer running. */
@@ -53,7 +55,11 @@ export type JobEvent =
   | { readonly kind: "step-unknown"; readonly step: string }
   /** Told to stop, or nobody knows and `settle` has not been asked. */
   | { readonly kind: "step-interrupted"; readonly step: string }
-  | { readonly kind: "stop-asked"; readonly signal: number };
+  | { readonly kind: "stop-asked"; readonly signal: number }
+  | { readonly kind: "step-not-ended" };
+
+/** Of the job as a whole. */
+type JobWideEvent = "stop-asked" | "step-not-ended";
 
 export type JobNext =
   /** In this order; they count as running in `progress`. */
@@ -76,6 +82,8 @@ export type FinishReason =
   | "stop-asked"
   | "step-unknown"
   | "step-failed"
+  /** Processes of a step have outlived KILL, and something was left to do. */
+  | "step-not-ended"
   /** `--only`: what was to be run is done. */
   | "only-done"
   /** `--only`: it cannot be run, because something that it needs is not done. */
@@ -106,6 +114,7 @@ export function beginProgress(
     statuses: new Map(failed),
     running: 0,
     stopSignal: undefined,
+    isHeldBack: false,
   };
 }
 
@@ -121,6 +130,7 @@ export function noteEvent(progress: JobProgress, event: JobEvent): JobProgress {
   if (event.kind === "stop-asked") {
     return { ...progress, stopSignal: progress.stopSignal ?? event.signal };
   }
+  if (event.kind === "step-not-ended") return { ...progress, isHeldBack: true };
   const { graph, states, open } = progress;
   const place = graph.places.get(event.step);
   assert(place !== undefined && states[place] === "running", "a step has ended that did not run");
@@ -138,7 +148,7 @@ const STATES = {
   "step-failed": "failed",
   "step-unknown": "unknown",
   "step-interrupted": "interrupted",
-} as const satisfies Record<Exclude<JobEvent["kind"], "stop-asked">, StepState>;
+} as const satisfies Record<Exclude<JobEvent["kind"], JobWideEvent>, StepState>;
 
 function closeNeed({ dependents }: Graph, open: readonly number[], place: number): number[] {
   const left = [...open];
@@ -159,9 +169,14 @@ export function decideNextSteps(progress: JobProgress, maxParallel: number): Job
   return progress.running > 0 ? { kind: "wait" } : finish(progress);
 }
 
-function listReady({ graph, states, open, stopSignal }: JobProgress, most: number): number[] {
+function listReady(progress: JobProgress, most: number): number[] {
+  const { stopSignal, isHeldBack } = progress;
+  return stopSignal !== undefined || isHeldBack ? [] : listOpen(progress, most);
+}
+
+/** What could be started if nothing kept it back. */
+function listOpen({ graph, states, open }: JobProgress, most: number): number[] {
   const ready: number[] = [];
-  if (stopSignal !== undefined) return ready;
   for (let place = 0; place < states.length && ready.length < most; place += 1) {
     if (graph.only !== undefined && graph.only !== place) continue;
     if (states[place] === "pending" && open[place] === 0) ready.push(place);
@@ -175,8 +190,19 @@ function finish(progress: JobProgress): Finish {
   const { states, stopSignal, graph } = progress;
   if (states.every((state) => state === "done")) return end("done", "all-done", 0);
   if (stopSignal !== undefined) return end("interrupted", "stop-asked", 128 + stopSignal);
+  if (progress.isHeldBack && isLeftToDo(progress)) {
+    return end("interrupted", "step-not-ended", EXIT.wrapper_error);
+  }
   const whole = finishWhole(progress);
   return graph.only === undefined ? whole : finishOnly(progress, graph.only, whole);
+}
+
+/** A step would be started, or gone on with, or asked about, if nothing kept it back. */
+function isLeftToDo(progress: JobProgress): boolean {
+  const { states, graph } = progress;
+  const isInterrupted = (place: number): boolean => states[place] === "interrupted";
+  const places = graph.only === undefined ? [...states.keys()] : [graph.only];
+  return places.some(isInterrupted) || listOpen(progress, 1).length > 0;
 }
 
 function end(state: Finish["state"], because: FinishReason, exitStatus: number): Finish {

@@ -15,6 +15,8 @@ export type JobReason =
   | "step-artifacts"
   /** Whether a step has happened is for a person to say. */
   | "step-unknown"
+  /** Processes of a step have outlived KILL: what was left to do was not begun beside them. */
+  | "step-not-ended"
   /** What is to be done cannot be as it is: another file, a step that does not exist. */
   | "job-refused"
   /** The journal did not take what must be written before the next step. */

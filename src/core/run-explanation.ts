@@ -58,6 +58,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   "step-artifacts":
     "a step of it said that all went well, but its artifacts are not as they must be",
   "step-unknown": "nobody knows whether a step of it has happened: a person must decide",
+  "step-not-ended": "processes of a step outlived KILL, and nothing was started beside them",
   "job-refused": "it cannot be gone on with as it was asked to, so that no step was started",
   "job-state-unwritten": "what became of its steps could not be written down, and it was stopped",
   "job-broken-off": "its runner came to grief in the middle",

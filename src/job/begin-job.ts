@@ -46,7 +46,7 @@ export type Begun =
   | Extract<ResumeDecision, { kind: "refused" }>
   | Extract<JobRecall, { kind: "lost" | "unreadable" }>
   | Exclude<StoreResult, { kind: "written" }>
-  /** Somebody has asked for the end while it was looked at: nothing is written. */
+  /** Nothing may be started any more since it was looked at: nothing is written. */
   | { readonly kind: "stopped" };
 
 export async function beginJob(parts: BeginParts): Promise<Begun> {
@@ -57,7 +57,8 @@ export async function beginJob(parts: BeginParts): Promise<Begun> {
   const { decision, stored } = decided;
   if (decision.kind === "refused") return decision;
   const steps = await settleAll(decision.steps, parts);
-  // The answer of one that was ended on request is none: it is asked again.
+  // The answer of one that was ended on request is none: it is asked again, as is one that has
+  // left what outlived KILL.
   if (stop.isAsked) return { kind: "stopped" };
   const written = await write(parts, { decision, steps, stored });
   return written.kind === "written" ? { kind: "begun", how: decision.kind, steps } : written;

@@ -68,6 +68,9 @@ export class Failures {
 
   #waitForRetry(step: StepSpec, retry: Extract<StepDecision, { kind: "retry" }>): void {
     const { delayMs, attempts } = retry;
+    if (this.#parts.stop.isAsked) {
+      return this.#parts.note({ kind: "step-interrupted", step: step.name });
+    }
     this.#parts.attempts.set(step.name, attempts);
     say(messages.retries(step.name, this.#parts.recordOf(step.name).attempt + 1, delayMs));
     const waited = this.#parts.stop.wait(delayMs);
@@ -77,10 +80,10 @@ export class Failures {
     );
   }
 
-  /** Of an unsafe step nobody knows: its `settle` is asked, unless we were told to stop. */
+  /** Of an unsafe step nobody knows: its `settle` is asked, unless nothing may be started. */
   async #takeInterruption(step: StepSpec, record: StepRecord, ended: EndedStep): Promise<void> {
     const { run, stop } = this.#parts;
-    const isAsked = step.sideEffects === "unsafe" && stop.signal === undefined;
+    const isAsked = step.sideEffects === "unsafe" && !stop.isAsked;
     if (!isAsked) return this.#parts.note({ kind: "step-interrupted", step: step.name });
     const unclear = decideUnclear(step, record, { changed: undefined, ...run });
     if (unclear.todo !== "settle") return this.takeSettled(step, unclear, ended);

@@ -124,6 +124,8 @@ export const messages = {
         return [line];
     }
   },
+  hintResume: (file: string): string =>
+    `watchdog: hint: ${quoteForShell(["watchdog", "job", "resume", file]) ?? "job resume"}`,
   hintRun: (file: string): string =>
     `watchdog: hint: ${quoteForShell(["watchdog", "job", "run", file]) ?? "watchdog job run"}`,
   /** A step that a person has called failed: no resume runs it. */
@@ -150,6 +152,9 @@ export const messages = {
     `watchdog: job ${name} is not run: what is known of it cannot be read: ${reason}`,
   stoppedBefore: (name: string): string =>
     `watchdog: job ${name} is not run: its end was asked for; what is known of it is as it was`,
+  heldBackBefore: (name: string): string =>
+    `watchdog: job ${name} is not run: nothing is started beside what outlived KILL; what is ` +
+    "known of it is as it was",
   starts: (step: string, attempt: number): string =>
     `watchdog: step ${step} starts${attempt === 1 ? "" : ` (attempt ${attempt})`}`,
   done: (step: string): string => `watchdog: step ${step} is done`,
@@ -191,6 +196,13 @@ export const messages = {
   },
   unended: (step: string, rows: readonly Named[]): string =>
     `watchdog: step ${step}: processes outlived even KILL: ${listProcesses(rows)}`,
+  /** What a step that was about to start is told to have come to. */
+  keptBack: "processes of the job outlived KILL, and nothing is started beside them",
+  unendedSettle: (step: string, rows: readonly Named[]): string =>
+    `watchdog: settle of step ${step}: processes outlived even KILL: ${listProcesses(rows)}`,
+  heldBack: (names: readonly string[]): string =>
+    `watchdog: the job stops: nothing is started beside what outlived KILL; left to do: ` +
+    list(names),
   unwritten: (step: string, reason: string): string =>
     `watchdog: the job stops: the state of ${step} could not be written: ${reason}`,
   fenced: (reason: string): string =>

@@ -15,7 +15,6 @@ import type { GrantedLease } from "../core/journal-entry.ts";
 import { decodeKeys } from "../core/lease-key.ts";
 import type { Leaving } from "../core/outcome.ts";
 import type { AttemptEnd } from "../core/retry.ts";
-import { SIGTERM } from "../core/signals.ts";
 import type { ProcessRow } from "../core/tree-members.ts";
 import { readNewestJob } from "../journal/job-queries.ts";
 import { JobStore } from "../journal/job-store.ts";
@@ -35,6 +34,7 @@ import { nameOfNestedRun, wordsOf } from "./step-command.ts";
 import { StopAsked } from "./stop-asked.ts";
 import {
   leavingOf,
+  NOT_ENDED,
   refuseBegun,
   tellBegun,
   tellEnd,
@@ -157,9 +157,11 @@ class JobCourse {
     }
   }
 
-  #leaveStopped(): { readonly verdict: JobVerdict; readonly signal: number } {
-    const signal = this.#stop.signal ?? SIGTERM;
-    say(messages.stoppedBefore(this.#order.spec.name));
+  #leaveStopped(): { readonly verdict: JobVerdict; readonly signal: number | undefined } {
+    const { signal } = this.#stop;
+    const { name } = this.#order.spec;
+    say(signal === undefined ? messages.heldBackBefore(name) : messages.stoppedBefore(name));
+    if (signal === undefined) return { verdict: NOT_ENDED, signal };
     return { verdict: verdictOfStop(signal), signal };
   }
 
@@ -220,8 +222,13 @@ class JobCourse {
     if (step.settle === undefined) return { kind: "unclear", detail: "it has no settle" };
     const request = { ...this.#requestOf(step), step, attempt: 1 };
     const limitMs = step.timeoutMs ?? SETTLE_LIMIT_MS;
-    const { end, reason, signals } = await runQuestion(request, wordsOf(step.settle), limitMs);
+    const asked = await runQuestion(request, wordsOf(step.settle), limitMs);
+    const { end, reason, signals, unended } = asked;
     this.#stop.note(signals);
+    if (unended.length > 0) {
+      say(messages.unendedSettle(step.name, unended));
+      this.#stop.holdBack();
+    }
     const answer = end.kind === "run-failed" ? "unclear" : readSettleEnd(end);
     if (answer === "not-happened") return { kind: answer };
     if (answer === "unclear") return { kind: answer, detail: describeUnclear(end, reason) };

@@ -4,9 +4,9 @@
  * in core/job-next.ts and core/step-outcome.ts.
  *
  * Always: a step is started only when the journal says that it runs, and called done only when the
- * journal says that it is; whatever cannot be written stops the job before the next effect. Clock:
- * MONOTONIC. State after a crash: what the journal says; a step that it calls running may have
- * happened.
+ * journal says that it is; whatever cannot be written stops the job before the next effect, and so
+ * does what has outlived KILL. Clock: MONOTONIC. State after a crash: what the journal says; a step
+ * that it calls running may have happened.
  */
 import { type BackoffState, startBackoff } from "../core/backoff.ts";
 import { assert } from "../core/errors.ts";
@@ -14,6 +14,7 @@ import { orderSteps } from "../core/job-graph.ts";
 import {
   beginProgress,
   decideNextSteps,
+  type FinishReason,
   type JobEvent,
   type JobNext,
   type JobProgress,
@@ -24,7 +25,6 @@ import type { JobOrder } from "../core/job-order.ts";
 import type { PlannedStep } from "../core/job-plan.ts";
 import type { SettleAnswer } from "../core/job-settle.ts";
 import type { StepSpec } from "../core/job-spec.ts";
-import { SIGTERM } from "../core/signals.ts";
 import { decideStepEnd } from "../core/step-outcome.ts";
 import type { ArtifactRecord, StepRecord } from "../core/step-record.ts";
 import type { JobStore, StoreResult } from "../journal/job-store.ts";
@@ -119,6 +119,7 @@ export class JobRunner {
     const { stop, store, order } = this.#parts;
     for (;;) {
       if (stop.signal !== undefined) this.#note({ kind: "stop-asked", signal: stop.signal });
+      if (stop.isHeldBack) this.#note({ kind: "step-not-ended" });
       if (this.#stuck !== undefined) return this.#leaveStuck(this.#stuck);
       const next = decideNextSteps(this.#progress, order.maxParallel);
       if (next.kind === "finish") return await this.#finish(next, store);
@@ -144,11 +145,11 @@ export class JobRunner {
     return { kind: "finished", finish, records: this.#records };
   }
 
-  /** What is not known, or was told to stop, is gone on with all the same. */
+  /** What is not known, was told to stop or was kept back is gone on with all the same. */
   #isOverForOneStep({ state, because }: Extract<JobNext, { kind: "finish" }>): boolean {
     const { isBegun, order } = this.#parts;
     if (!isBegun || order.asked.only === undefined) return false;
-    return state !== "done" && state !== "unknown" && because !== "stop-asked";
+    return state !== "done" && state !== "unknown" && !GONE_ON_WITH.includes(because);
   }
 
   #note(event: JobEvent): void {
@@ -193,12 +194,13 @@ export class JobRunner {
 
   /** It was called running and has not been started: whoever goes on may begin it. */
   async #takeBack({ step, record }: Prepared): Promise<void> {
+    const { stop } = this.#parts;
     const told: StepRecord = {
       ...record,
       state: "failed",
       because: "not-started",
       endedAt: wallNow(),
-      detail: "the end of the job was asked for",
+      detail: stop.isHeldBack ? messages.keptBack : "the end of the job was asked for",
     };
     if (!(await this.#write(step, this.#parts.store.endStep(told)))) return;
     this.#records.set(step.name, told);
@@ -268,7 +270,10 @@ export class JobRunner {
     const { artifacts } = ended;
     const told = { end, isStopped, sideEffects, artifacts, backoff, attempts };
     const decision = decideStepEnd(told, chance);
-    if (ended.unended.length > 0) this.#takeUnended(ended);
+    if (ended.unended.length > 0) {
+      say(messages.unended(step.name, ended.unended));
+      stop.holdBack();
+    }
     if (decision.kind === "done") {
       if (order.tells === "all") say(messages.done(step.name));
       return this.#complete(ended, decision.artifacts);
@@ -276,12 +281,6 @@ export class JobRunner {
     if (artifacts?.kind === "bad") say(messages.artifacts(step.name, artifacts.detail));
     else say(messages.failed(step.name, end, reason));
     await this.#failures.take({ ...ended, told }, decision);
-  }
-
-  /** Nothing may be started beside what has outlived KILL. */
-  #takeUnended({ step, unended }: EndedAttempt): void {
-    say(messages.unended(step.name, unended));
-    this.#parts.stop.note([SIGTERM]);
   }
 
   /** The next ones in the same transaction where nobody is harmed by their running twice. */
@@ -359,6 +358,8 @@ export class JobRunner {
     return record;
   }
 }
+
+const GONE_ON_WITH: readonly FinishReason[] = ["stop-asked", "step-not-ended"];
 
 /** A step whose partial artifacts cannot be removed has no good end (EX_DATAERR). */
 const UNREMOVED_STATUS = 65;

@@ -1,8 +1,10 @@
 /**
- * Whether somebody has asked for the end of the job, while a step ran or between two of them.
+ * Whether somebody has asked for the end of the job, while a step ran or between two of them, or
+ * something else keeps the rest of it back.
  *
- * Always: nothing is started any more once a signal has come whose default would end this process;
- * a wait ends at once then. Clock: MONOTONIC, by timers. State after a crash: none.
+ * Always: nothing is started any more once a signal has come whose default would end this process,
+ * or processes of a step have outlived KILL; a wait ends at once then. Clock: MONOTONIC, by timers.
+ * State after a crash: none.
  */
 import { SIGHUP, SIGINT, SIGQUIT, SIGTERM } from "../core/signals.ts";
 import { type MonotonicAt, spanMs } from "../core/time.ts";
@@ -18,6 +20,7 @@ export class StopAsked {
   readonly #wakes = new Set<() => void>();
   readonly #parent = parentNow();
   #signal: number | undefined;
+  #isHeldBack = false;
 
   constructor(inherited: Inheritance) {
     this.#stopListening = listenBetween(inherited, (signal) => this.note([signal]));
@@ -34,7 +37,18 @@ export class StopAsked {
 
   /** Whether nothing may be started any more. */
   get isAsked(): boolean {
-    return this.signal !== undefined;
+    return this.#isHeldBack || this.signal !== undefined;
+  }
+
+  /** Whether what has outlived KILL is there, beside which nothing may be started. */
+  get isHeldBack(): boolean {
+    return this.#isHeldBack;
+  }
+
+  /** For good: nobody can tell how long such processes will be there. */
+  holdBack(): void {
+    this.#isHeldBack = true;
+    for (const wake of this.#wakes) wake();
   }
 
   /** What came while a step ran, and was passed on to it. @returns whether the end was asked for */
@@ -46,7 +60,7 @@ export class StopAsked {
     return true;
   }
 
-  /** Resolves when the time is over, or somebody asks for the end. */
+  /** Resolves when the time is over, or nothing may be started any more. */
   async wait(delayMs: number): Promise<void> {
     const began = monotonicNow();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -56,7 +70,7 @@ export class StopAsked {
       timer = wakeAfter(leftMs, () => (isOver(began, delayMs) ? resolve() : arm()));
     };
     this.#wakes.add(resolve);
-    if (this.#signal === undefined) arm();
+    if (this.#signal === undefined && !this.#isHeldBack) arm();
     else resolve();
     await promise;
     timer?.cancel();
@@ -64,14 +78,14 @@ export class StopAsked {
   }
 
   /**
-   * What a look says, which may take as long as there is to read; undefined as soon as somebody
-   * asks for the end, and then nobody waits for it.
+   * What a look says, which may take as long as there is to read; undefined as soon as nothing may
+   * be started any more, and then nobody waits for it.
    */
   async during<T>(look: Promise<T>): Promise<T | undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const wake = (): void => resolve(undefined);
     this.#wakes.add(wake);
-    if (this.#signal !== undefined) wake();
+    if (this.#signal !== undefined || this.#isHeldBack) wake();
     const found = await Promise.race([look, promise]);
     this.#wakes.delete(wake);
     return this.isAsked ? undefined : found;

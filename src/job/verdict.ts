@@ -46,11 +46,18 @@ function isSettled({ record, isChanged }: PlannedStep): boolean {
 export function tellEnd(order: JobOrder, end: RunnerEnd): void {
   const { spec, place, asked } = order;
   const records = [...end.records.values()];
-  const isStopped = end.kind === "finished" && end.finish.because === "stop-asked";
+  const reason = end.kind === "finished" ? end.finish.because : undefined;
+  const isCutShort = reason === "stop-asked" || reason === "step-not-ended";
   tellOpen(order, records, {
     isUnclear: (record) => isUnclear(record, end),
-    isCutOff: ({ state }) => isStopped && state === "interrupted",
+    isCutOff: ({ state }) => isCutShort && state === "interrupted",
   });
+  if (reason === "step-not-ended") {
+    const isLeft = ({ step, state }: StepRecord): boolean =>
+      state !== "done" && (asked.only === undefined || asked.only === step);
+    say(messages.heldBack(named(records, isLeft)));
+    return say(addPlace(messages.hintResume(spec.file), place));
+  }
   // What only `--only` has kept from starting is no news.
   if (end.kind === "stuck" || end.finish.state === "done" || asked.only !== undefined) return;
   const isBlocked = end.finish.because === "step-failed" || end.finish.because === "step-unknown";
@@ -137,12 +144,23 @@ export function verdictOfEnd(order: JobOrder, end: RunnerEnd, jobId: string | nu
     case "step-unknown":
       return { ...told, outcome: "unknown", because: "step-unknown" };
     case "only-blocked":
+    case "step-not-ended":
+      return { ...NOT_ENDED, steps };
     case "step-failed":
       return { ...verdictOfFailure(order, end.records, finish.exitStatus), steps };
     case "stop-asked":
       return { ...told, outcome: "failed", because: "step-failed" };
   }
 }
+
+/** Of a job that processes of a `settle` keep from beginning, or from going on. */
+export const NOT_ENDED = {
+  outcome: "wrapper_error",
+  because: "step-not-ended",
+  statusOf: "watchdog",
+  status: EXIT.wrapper_error,
+  steps: null,
+} as const satisfies JobVerdict;
 
 /** Of a job that was told to end before it was known how it goes on. */
 export function verdictOfStop(signal: number): JobVerdict {

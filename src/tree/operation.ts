@@ -6,9 +6,10 @@
  * Always: the caller's descriptors, signals, arguments and environment are what they would be
  * without us. In the shared group it stays in the caller's own process group (a member of the run
  * stays where its watchdog can prove it). Nobody is signalled but what descends from the command;
- * who was there before us, and what `watchdog keep` has started, is not. What it leaves behind when
- * it ends by itself is left alone, or ended, as the request says. Clock: CLOCK_MONOTONIC. State
- * after a crash of this process: the command goes on.
+ * who was there before us, what `watchdog keep` has started, and what has outlived the end of an
+ * earlier operation, is not. What it leaves behind when it ends by itself is left alone, or ended,
+ * as the request says. Clock: CLOCK_MONOTONIC. State after a crash of this process: the command
+ * goes on.
  */
 import type { CommandEnd } from "../core/run-state.ts";
 import { HANDLED_SIGNALS } from "../core/run-state.ts";
@@ -24,7 +25,7 @@ import {
   SIGXCPU,
 } from "../core/signals.ts";
 import { type MonotonicAt, spanMs } from "../core/time.ts";
-import type { ProcessRow } from "../core/tree-members.ts";
+import { identify, type ProcessRow } from "../core/tree-members.ts";
 import { monotonicNow } from "../os/clock.ts";
 import type { Inheritance } from "../os/inheritance.ts";
 import { becomeReaper, type ChildChange, collectChildren, watchChildren } from "../os/reaper.ts";
@@ -134,10 +135,12 @@ export function listenBetween(
 /** Of this process there is one; who is collected here is told to all operations of now. */
 const attended: {
   readonly operations: Set<Operation>;
+  /** Members of operations that are over, by pid and start: told as theirs, and nobody else's. */
+  readonly outlived: Set<string>;
   isAttending?: true;
   between?: ((signal: number) => void) | undefined;
   missed: number[];
-} = { operations: new Set(), missed: [] };
+} = { operations: new Set(), outlived: new Set(), missed: [] };
 
 /** Once for all operations: of two listeners one would collect the other's children. */
 function attendProcess({ ignoredSignals }: Inheritance): void {
@@ -173,6 +176,11 @@ function findOthers(own: Operation): ReadonlySet<number> {
   return new Set(others.flatMap(({ living }) => living ?? []));
 }
 
+function findOutlived(rows: readonly ProcessRow[]): readonly number[] {
+  if (attended.outlived.size === 0) return [];
+  return rows.filter((row) => attended.outlived.has(identify(row))).map(({ pid }) => pid);
+}
+
 function spawn(request: OperationRequest): SpawnResult {
   const { argv, environment, inherited, descriptors, redirections = [] } = request;
   const { group = "shared" } = request;
@@ -206,7 +214,7 @@ class Operation {
       // No cookie proves anything here: others of the same run carry it, too.
       runId: crypto.randomUUID(),
       findHelpers: () => findOthers(this),
-      findKept: request.findKept,
+      findKept: (rows) => new Set([...request.findKept(rows), ...findOutlived(rows)]),
     });
     this.#killRounds = new KillRounds(this.#tree, {
       collect: () => collectAll(),
@@ -350,6 +358,7 @@ class Operation {
   #finish(unended: readonly ProcessRow[]): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    for (const row of unended) attended.outlived.add(identify(row));
     this.#timer?.cancel();
     this.#killRounds.end();
     const isTimedOut = this.#isTimedOut;

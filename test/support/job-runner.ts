@@ -206,7 +206,7 @@ class Runner {
 
   #note(event: JobEvent): void {
     this.#progress = noteEvent(this.#now(), event);
-    if (event.kind !== "stop-asked") this.#courses.delete(event.step);
+    if ("step" in event) this.#courses.delete(event.step);
   }
 
   #begin(name: string): void {

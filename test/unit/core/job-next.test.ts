@@ -102,6 +102,49 @@ describe("steps are started", () => {
   });
 });
 
+describe("once processes of a step have outlived KILL", () => {
+  const hold = (progress: JobProgress) => noteEvent(progress, { kind: "step-not-ended" });
+  const HELD = "interrupted step-not-ended 125";
+
+  test("nothing is started; those that run are waited for", () => {
+    const [, running] = start(begin(DIAMOND));
+    expect(decideNextSteps(hold(running), 4)).toEqual({ kind: "wait" });
+    expect(play(noteEvent(hold(running), done("top")))).toEqual([HELD]);
+    const two = [node("a"), node("b"), node("c")];
+    const [, both] = start(begin(two), 2);
+    expect(play(noteEvent(noteEvent(hold(both), failed("a")), done("b")))).toEqual([HELD]);
+  });
+
+  test("an attempt that would follow is left to do, too", () => {
+    const [, running] = start(begin([node("a")]));
+    const kept: JobEvent = { kind: "step-interrupted", step: "a" };
+    expect(play(noteEvent(hold(running), kept))).toEqual([HELD]);
+  });
+
+  test("a job of which nothing was left to do ends as it would have", () => {
+    const [, running] = start(begin([node("a"), node("b", "a")]));
+    expect(play(noteEvent(hold(running), failed("a", 124)))).toEqual(["failed step-failed 124"]);
+    const unknown: JobEvent = { kind: "step-unknown", step: "a" };
+    expect(play(noteEvent(hold(running), unknown))).toEqual(["unknown step-unknown 3"]);
+    const [, last] = start(begin([node("a")]));
+    expect(play(noteEvent(hold(last), done("a")))).toEqual(["done all-done 0"]);
+  });
+
+  test("of one step alone it counts what was to be done of that one", () => {
+    const states = { b: { state: "interrupted" } } as const;
+    const [, running] = start(begin([node("a"), node("b")], { only: "a", states }));
+    expect(play(noteEvent(hold(running), done("a")))).toEqual(["unknown only-done 0"]);
+    const kept: JobEvent = { kind: "step-interrupted", step: "a" };
+    expect(play(noteEvent(hold(running), kept))).toEqual([HELD]);
+  });
+
+  test("whoever asks for the end decides how it ends", () => {
+    const [, running] = start(begin(DIAMOND));
+    const stopped = noteEvent(hold(running), { kind: "stop-asked", signal: 2 });
+    expect(play(noteEvent(stopped, done("top")))).toEqual(["interrupted stop-asked 130"]);
+  });
+});
+
 describe("a job ends", () => {
   test("done although somebody asked for the end, where nothing was left to do", () => {
     const [, running] = start(begin([node("a")]));
