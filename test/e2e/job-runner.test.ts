@@ -247,3 +247,48 @@ test(
   },
   LIMIT_MS,
 );
+
+test(
+  "it is fenced by the lease of its own job, whatever other job's lease the run has",
+  async () => {
+    const job = makeJob(scene, "zoo", { a: harmless("true") });
+    for (let round = 0; round < 3; round += 1) {
+      expect((await job.scene.run(["--name", "ant", "--", "true"])).status).toBe(0);
+    }
+    // By its name the other one comes first, and it was granted more often.
+    expect((await job.job("run", "--lock=job:ant")).status).toBe(0);
+    const leases = query(job.scene, "SELECT name, generation FROM leases ORDER BY name");
+    expect(leases).toEqual([
+      ["ant", 4],
+      ["zoo", 1],
+    ]);
+    expect(query(job.scene, "SELECT generation FROM steps")).toEqual([[1]]);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "what settle or a person calls done has its artifacts, of whatever age",
+  async () => {
+    const make = unsafe("echo x >out; kill -9 $$", { artifacts: ["out"] });
+    const job = makeJob(scene, "left", { make: { ...make, settle: "exit 0" } });
+    expect([(await job.job("run")).status, job.steps()]).toEqual([
+      0,
+      ["make done settled-happened 1"],
+    ]);
+    const other = makeJob(scene, "left-said", { make });
+    expect((await other.job("run")).status).toBe(3);
+    expect((await other.job("resume", "--accept-unknown=make=done")).status).toBe(0);
+    expect(other.steps()).toEqual(["make done accepted-done 1"]);
+    for (const { scene: own } of [job, other]) {
+      expect(query(own, "SELECT path, bytes FROM artifacts")).toEqual([["out", 2]]);
+    }
+    // The negative twin: one that is not there is not called done.
+    const gone = makeJob(scene, "left-not", { make: { ...make, settle: "rm out; exit 0" } });
+    expect([(await gone.job("run")).status, gone.steps()]).toEqual([
+      3,
+      ["make unknown artifact-missing 1"],
+    ]);
+  },
+  LIMIT_MS,
+);
