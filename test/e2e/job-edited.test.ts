@@ -73,3 +73,21 @@ test(
   },
   LIMIT_MS,
 );
+
+test(
+  "a step that was run as an unsafe one stays so until it is run as another",
+  async () => {
+    const pay = (command: string) => ({ command, side_effects: "none" });
+    const job = makeJob(scene, "stays", { pay: { ...UPLOAD }, check: CHECK });
+    expect((await job.job("run")).status).toBe(1);
+    // It moves, so that something of it is written; it is not run.
+    job.write({ check: CHECK, pay: pay(UPLOAD.command) });
+    expect((await job.job("run")).status).toBe(1);
+    job.write({ check: CHECK, pay: pay("echo again >>log") });
+    writeFileSync(job.path("go"), "");
+    expect((await job.job("run")).status).toBe(3);
+    expect(job.lines("log")).toEqual(["up", "check", "check", "check"]);
+    expect(job.steps()).toContain("pay unknown definition-changed 1");
+  },
+  LIMIT_MS,
+);
