@@ -158,6 +158,20 @@ describe("a configuration", () => {
     },
     LIMIT_MS,
   );
+
+  test(
+    "of the line is that of the runs around its steps: a probe is known there by its name",
+    async () => {
+      const job = makeJob(scene, "known-probe", {
+        one: harmless("echo one >>log", { probe: "db" }),
+      });
+      const config = job.path("config.toml");
+      writeFileSync(config, `[probes.db]\nurl = "cmd:echo asked >>${job.path("asked")}"\n`);
+      const { status } = await job.job("run", `--config=${config}`);
+      expect([status, job.lines("log"), job.lines("asked")[0]]).toEqual([0, ["one"], "asked"]);
+    },
+    LIMIT_MS,
+  );
 });
 
 test(
