@@ -110,6 +110,26 @@ describe("told to end", () => {
     },
     LIMIT_MS,
   );
+
+  test(
+    "twice while a step runs: the job ends by the signal that came first",
+    async () => {
+      const traps = "trap 'echo HUP >>log' HUP; trap 'exit 1' TERM";
+      const job = makeJob(scene, "first", {
+        a: {
+          command: `${traps}; echo a >>log; while :; do sleep 0.02; done`,
+          side_effects: "none",
+        },
+      });
+      const run = job.start("run");
+      await waitFor(() => job.lines("log").length === 1, "the step");
+      run.kill("SIGHUP");
+      await waitFor(() => job.lines("log").includes("HUP"), "the first signal");
+      run.kill("SIGTERM");
+      expect((await run.ended).signal).toBe("SIGHUP");
+    },
+    LIMIT_MS,
+  );
 });
 
 describe("at a terminal", () => {
