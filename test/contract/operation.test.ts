@@ -3,6 +3,7 @@
  * ends them, and which signals come through. What a fence makes of it is in e2e/fence*.test.ts.
  */
 import { describe, expect, test } from "bun:test";
+import { existsSync, writeFileSync } from "node:fs";
 import type { OperationPlan } from "../fixtures/operates.ts";
 import {
   findAnywhere,
@@ -12,16 +13,20 @@ import {
   readStatusLine,
   waitForCommand,
 } from "../support/processes.ts";
-import { FIXTURES, killQuietly, openScene } from "../support/scene.ts";
+import { FIXTURES, killQuietly, openScene, rootTest } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const scene = openScene(import.meta.file);
 const LIMIT_MS = 60_000;
+const SIGTERM = 15;
+const NAMESPACE = ["unshare", "-pf", "--mount-proc", "--kill-child"];
 
-function start(...plans: OperationPlan[]) {
+const start = (...plans: OperationPlan[]) => startUnder([], ...plans);
+
+function startUnder(around: readonly string[], ...plans: OperationPlan[]) {
   const texts = plans.map((plan) => JSON.stringify(plan));
   const words = [process.execPath, `${FIXTURES}/operates.ts`, ...texts];
-  const { pid, kill, ended } = scene.startProgram(words);
+  const { pid, kill, ended } = scene.startProgram([...around, ...words]);
   return { pid, kill, ended: ended.then(({ stdout }) => JSON.parse(stdout.toString())) };
 }
 
@@ -31,6 +36,11 @@ function leaving(mark: string, how: string): string[] {
   const both = `(setsid ${orphan} <&- >&- 2>&- &); setsid ${child} <&- >&- 2>&- &`;
   const isThere = `pgrep -fx '${orphan}' && pgrep -fx '${child}'`;
   return ["sh", "-c", `${both} until ${isThere}; do sleep 0.02; done >&2; ${how}`];
+}
+
+/** Sent, and not yet heard by any thread. */
+function isPending(pid: number): boolean {
+  return /[^0]/.test(readStatusLine(pid, "ShdPnd") ?? "");
 }
 
 function leftOf(mark: string): number[] {
@@ -166,6 +176,22 @@ describe("a signal", () => {
     expect([signals, end.code]).toEqual([[10, 15], 5]);
   });
 
+  test("between two operations is for the next one", async () => {
+    const after = scene.path("second");
+    const second = { command: ["sleep", "20"], after };
+    const operation = start({ command: ["true"] }, second);
+    await waitFor(() => existsSync(`${after}.waits`), "the first to have ended");
+    operation.kill("SIGTERM");
+    await waitFor(() => !isPending(operation.pid), "the signal to have been taken");
+    writeFileSync(after, "");
+    const [first, next] = await operation.ended;
+    expect([first.signals, next.signals, next.end]).toEqual([
+      [],
+      [SIGTERM],
+      { kind: "signaled", signal: SIGTERM },
+    ]);
+  });
+
   test("comes to a command in a session of its own, too", async () => {
     const operation = start({ command: ["sleep", "95361"], group: "own-session" });
     const [sleeper = 0] = await waitForCommand(scene, "sleep 95361");
@@ -206,6 +232,34 @@ describe("of two at the same time", () => {
     ).ended;
     const codes = ends.map((one: { end: { code: number } }) => one.end.code);
     expect([codes, findAnywhere("sleep 95374")]).toEqual([[5, 4], []]);
+  });
+
+  rootTest("a pid that was the first one's is not spared by the other one's end", async () => {
+    const [note, isReused] = [scene.path("first.pid"), scene.path("is.reused")];
+    const asked = scene.path("first.asked");
+    const stays = `trap 'touch ${asked}' TERM; while :; do sleep 0.05; done`;
+    const first = ["sh", "-c", `sh -c "${stays}" & echo $$ >${note}.new; mv ${note}.new ${note}`];
+    // ns_last_pid (proc(5)): the next process gets the number after it.
+    const second = `until [ -e ${note} ]; do sleep 0.02; done; wanted=$(cat ${note})
+      until [ ! -e /proc/$wanted ] && [ -e ${asked} ]; do sleep 0.02; done
+      while :; do
+        echo $((wanted - 1)) >/proc/sys/kernel/ns_last_pid; sleep 95376 & found=$!
+        [ $found = $wanted ] && break
+        kill -9 $found; wait $found
+      done; touch ${isReused}; exit 6`;
+    const { ended } = startUnder(
+      NAMESPACE,
+      { command: first, leftovers: "ask", graceMs: 100_000 },
+      { command: ["sh", "-c", second], leftovers: "end" },
+    );
+    await waitFor(() => existsSync(isReused), "the pid to be used again");
+    // Long before the first one's grace would be over.
+    const isEnded = () => findAnywhere("sleep 95376").length === 0;
+    await waitFor(isEnded, "the end of who has it now", { limitMs: 30_000 });
+    expect((await ended).map((one: { end: object }) => one.end)).toEqual([
+      { kind: "exited", code: 0 },
+      { kind: "exited", code: 6 },
+    ]);
   });
 
   test("each hears of a signal", async () => {
