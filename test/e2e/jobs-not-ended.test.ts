@@ -13,6 +13,7 @@ import {
   openSync,
   readFileSync,
   rmSync,
+  truncateSync,
 } from "node:fs";
 import { asUser, shareBinary } from "../support/as-user.ts";
 import { harmless, unsafe } from "../support/job-place.ts";
@@ -24,6 +25,8 @@ const scene = openScene(import.meta.file);
 const LIMIT_MS = 180_000;
 const NOBODY = 54_417;
 const HELPER_S = 150;
+/** Sparse: it takes no place, and longer to read than any test waits. */
+const HUGE_BYTES = 2 ** 40;
 
 const compiler = Bun.which("cc");
 if (compiler === null) console.error("needs a C compiler, not run here: steps of other rights");
@@ -43,7 +46,10 @@ beforeAll(() => {
 
 interface HeldJob {
   /** What it says goes to the file `told`, where its steps may read it. */
-  run(verb: string): Promise<{ readonly status: number; readonly told: string }>;
+  run(
+    verb: string,
+    ...options: readonly string[]
+  ): Promise<{ readonly status: number; readonly told: string }>;
   lines(name: string): string[];
   path(name: string): string;
   /** `a done exited 1`, as `job status` tells. */
@@ -73,9 +79,9 @@ async function makeHeld(name: string, steps: object, more: object = {}): Promise
       env: { HOME: directory, WATCHDOG_STATE_DIR: path("state") },
       ...(stderr === undefined ? {} : { stderr }),
     }).ended;
-  const run = async (verb: string) => {
+  const run = async (verb: string, ...options: readonly string[]) => {
     const told = openSync(path("told"), "w", 0o644);
-    const words = [verb, "--kill-after=200ms", `--result-file=${path("result.json")}`];
+    const words = [verb, "--kill-after=200ms", `--result-file=${path("result.json")}`, ...options];
     const { status } = await start(words, told).finally(() => closeSync(told));
     return { status, told: readFileSync(path("told"), "utf8") };
   };
@@ -142,17 +148,23 @@ aloneTest(
         a: harmless(`echo a >>log; ${leave("pid")}`, quick),
         b: harmless(`echo b >>log; until ${isOver}; do sleep 0.02; done; echo end >>log`, quick),
         c: harmless("echo c >>log", { needs: ["b"] }),
+        waits: harmless("echo waits >>log; exit 4", { retries: 3, backoff: "1h" }),
+        reads: harmless("echo reads >>log", { inputs: ["huge"] }),
         d: harmless("echo d >>log"),
       },
-      { max_parallel: 2 },
+      { max_parallel: 4 },
     );
+    await Bun.write(job.path("huge"), "");
+    truncateSync(job.path("huge"), HUGE_BYTES);
     const ended = await job.run("run");
-    expect([ended.status, job.lines("log").toSorted()]).toEqual([125, ["a", "b", "end"]]);
+    expect([ended.status, job.lines("log").toSorted()]).toEqual([125, ["a", "b", "end", "waits"]]);
     expect(job.record()).toMatchObject(NOT_ENDED);
     expect(await job.steps()).toEqual([
       "a done exited 1",
       "b done exited 1",
       "c pending - 0",
+      "waits failed exited 1",
+      "reads pending - 0",
       "d pending - 0",
     ]);
     // It is none of the other's.
@@ -177,6 +189,14 @@ aloneTest(
     expect(held.told).toContain(`processes outlived even KILL: ${await again.named()}\n`);
     expect(held.told).not.toContain("tried again");
     await again.endHelper();
+    // Begun for this step alone, it is not over with it.
+    const only = await makeHeld("only", { a: { ...slow, retries: 3 }, b: harmless("true") });
+    expect((await only.run("run", "--only=a")).status).toBe(125);
+    await only.endHelper();
+    const resumed = await only.run("run");
+    expect([resumed.status, only.lines("log")]).toEqual([125, ["a", "a"]]);
+    expect(resumed.told).toContain("watchdog: job only goes on where it was");
+    await only.endHelper();
     // As a plain run: nothing was kept back, and the limit has decided.
     const once = await makeHeld("once", { a: slow, b: harmless("echo b >>log", { needs: ["a"] }) });
     expect([(await once.run("run")).status, await once.steps()]).toEqual([
