@@ -6,14 +6,18 @@
  */
 import { EXIT, WatchdogError } from "../core/errors.ts";
 import { type JobView, viewOfJob } from "../core/job-view.ts";
-import type { JobSpec } from "../core/job-spec.ts";
+import type { Sights } from "../core/job-missing.ts";
+import type { PlannedStep } from "../core/job-plan.ts";
+import type { JobSpec, StepSpec } from "../core/job-spec.ts";
 import { quoteForShell } from "../core/own-command.ts";
 import { renderKey } from "../core/lease-key.ts";
+import type { JobRecord } from "../core/step-record.ts";
 import { isTaken } from "../inspect/lease-facts.ts";
 import { readLeases } from "../inspect/leases.ts";
 import { ArtifactHandle } from "../job/artifact-handle.ts";
 import { decideBeginning } from "../job/begin-job.ts";
 import { messages } from "../job/messages.ts";
+import { findMissing } from "../job/missing.ts";
 import { readNewestJob, recallJob, type StoredJob } from "../journal/job-queries.ts";
 import { placeIn } from "../os/own-line.ts";
 import { wallNow } from "../os/clock.ts";
@@ -170,12 +174,20 @@ async function answerJobPlan(cut: JobPlanCut, around: JobAround): Promise<Answer
     }
     const { kind } = decision;
     const steps = stepsToTell(decision.steps, spec.steps, cut.asked);
-    const plan = { name, kind, isHeld: await isHeld(name, around), steps };
+    const running = new Set(decision.steps.flatMap((one) => (isOver(one) ? [] : one.record.step)));
+    const willRun = (step: StepSpec): boolean => running.has(step.name);
+    const missing = findMissing(spec, { willWrite: willRun, willRun });
+    const plan = { name, kind, isHeld: await isHeld(name, around), steps, missing };
     const text = cut.isJson ? renderJson(showPlan({ ...plan, troubles: [] })) : renderJobPlan(plan);
     return { text, lines: [], code: EXIT.ok };
   } finally {
     artifacts.close();
   }
+}
+
+/** Whatever becomes of it, its command will not make what is missing. */
+function isOver({ todo }: PlannedStep): boolean {
+  return todo === "nothing";
 }
 
 /** What `job run` would be refused for. */
@@ -191,7 +203,8 @@ async function answerJobVerify(cut: JobVerifyCut, around: JobAround): Promise<An
   const { file, isJson } = cut;
   const reading = readJob(file, around.readSettings(cut.configFile));
   const isJob = reading.kind === "job";
-  const verified = isJob ? await verifyArtifacts(reading.spec, around) : undefined;
+  const record = isJob ? readRecord(reading.spec, around) : undefined;
+  const verified = isJob ? await verifyJob(reading.spec, record, around) : undefined;
   const refused = isJob ? undefined : refuseReading(file, reading, around);
   const findings = refused?.findings ?? verified ?? [];
   const lines = refused?.lines ?? [];
@@ -199,7 +212,8 @@ async function answerJobVerify(cut: JobVerifyCut, around: JobAround): Promise<An
   const name = isJob ? reading.spec.name : null;
   if (isJson) return { text: renderJson({ format: 1, file, job: name, findings }), lines, code };
   const steps = isJob ? reading.spec.steps.length : 0;
-  const left = verified === undefined ? "nothing that it has left is known" : ALL_AS_LEFT;
+  const hasLeft = record !== undefined && record.artifacts.length > 0;
+  const left = hasLeft ? ALL_AS_LEFT : "nothing that it has left is known";
   const good = `${file} is a job of ${renderCount(steps, "step", "steps")}, and ${left}`;
   return { text: renderLines(findings.length === 0 ? [good] : findings), lines, code };
 }
@@ -220,19 +234,38 @@ function refuseReading(
 
 const ALL_AS_LEFT = "all that it has left is as it was";
 
-/** Undefined: the journal knows of nothing that it has left. */
-async function verifyArtifacts(
-  spec: JobSpec,
-  around: JobAround,
-): Promise<readonly string[] | undefined> {
-  const found = readNewestJob(around.stateDirectory, spec.name);
+/** The newest job of the name. */
+function readRecord({ name }: JobSpec, { stateDirectory }: JobAround): JobRecord | undefined {
+  const found = readNewestJob(stateDirectory, name);
   if (found.kind === "unreadable") throw new WatchdogError("state.unusable", found.reason);
-  const record = found.kind === "read" ? found.value?.record : undefined;
-  if (record !== undefined && record.file !== spec.file) {
+  return found.kind === "read" ? found.value?.record : undefined;
+}
+
+/** After a job that is done all its steps may run again, and make their directories. */
+function unfinishedOf(record: JobRecord | undefined): Pick<Sights, "willWrite" | "willRun"> {
+  const steps = record?.steps ?? [];
+  const done = new Set(steps.flatMap(({ step, state }) => (state === "done" ? step : [])));
+  const isOpen = ({ name }: StepSpec): boolean => !done.has(name);
+  return { willWrite: isOpen, willRun: record?.state === "done" ? () => true : isOpen };
+}
+
+/** What the file names and is not there, and what is not as the newest job of its name has left it. */
+async function verifyJob(
+  spec: JobSpec,
+  record: JobRecord | undefined,
+  around: JobAround,
+): Promise<readonly string[]> {
+  if (record === undefined) return findMissing(spec, unfinishedOf(undefined));
+  if (record.file !== spec.file) {
     const other = `the newest job ${record.name} is that of another file: ${record.file}`;
-    return [`${other}; what that one has left is not looked at`];
+    const line = `${other}; what that one has left is not looked at`;
+    return [line, ...findMissing(spec, unfinishedOf(undefined))];
   }
-  if (record === undefined || record.artifacts.length === 0) return undefined;
+  return [...(await verifyArtifacts(record, around)), ...findMissing(spec, unfinishedOf(record))];
+}
+
+async function verifyArtifacts(record: JobRecord, around: JobAround): Promise<readonly string[]> {
+  if (record.artifacts.length === 0) return [];
   const artifacts = new ArtifactHandle(around.artifactUrl);
   try {
     const checks = await artifacts.verify(record.directory, record.artifacts);

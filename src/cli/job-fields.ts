@@ -82,6 +82,9 @@ export function jobPlanFields(): Meanings {
     "steps[].blocked_by": "steps that block it, at most three",
     "steps[].removes_artifacts": "true: what it has left is removed before it runs",
     "steps[].detail": "more about it, for people, null: nothing",
+    missing:
+      "lines about an input, or the directory of a step, that is not there and that no step " +
+      "before it would make",
   };
 }
 
@@ -90,7 +93,8 @@ export function jobVerifyFields(): Meanings {
     file: "the job file, as it was given",
     job: "name of the job, null: the file is none",
     findings:
-      "lines about what is wrong in the file, or not as a step has left it; also that the newest " +
-      "job of this name is that of another file",
+      "lines about what is wrong in the file, not as a step has left it, or not there: an " +
+      "input, or the directory of a step, that no step before may still make; also that the " +
+      "newest job of this name is that of another file",
   };
 }

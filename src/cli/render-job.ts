@@ -206,6 +206,8 @@ export interface PlanPicture {
   readonly isHeld: boolean;
   /** In the order in which they run. */
   readonly steps: readonly ToldStep[];
+  /** Lines about what a step would look for in vain. */
+  readonly missing: readonly string[];
 }
 
 const PLAN_REASONS: Readonly<Record<Exclude<PlanReason, StepReason>, string>> = {
@@ -228,7 +230,7 @@ const TODO_WORDS: Readonly<Record<ToldStep["todo"], string>> = {
   person: "waits",
 };
 
-export function renderJobPlan({ name, kind, isHeld, steps }: PlanPicture): string {
+export function renderJobPlan({ name, kind, isHeld, steps, missing }: PlanPicture): string {
   const running = steps.filter(({ todo }) => todo === "run").length;
   const count = `${running} of ${renderCount(steps.length, "step", "steps")} to run`;
   const rows = steps.map((step) => [
@@ -238,7 +240,12 @@ export function renderJobPlan({ name, kind, isHeld, steps }: PlanPicture): strin
   ]);
   const head = renderPlanHead(kind, isHeld).map((line) => line.replace("%", count));
   const [first = "", ...more] = head;
-  return renderLines([`job ${escapeUnprintable(name)}  ${first}`, ...more, ...renderColumns(rows)]);
+  return renderLines([
+    `job ${escapeUnprintable(name)}  ${first}`,
+    ...more,
+    ...renderColumns(rows),
+    ...missing.map((line) => `  ${escapeUnprintable(line)}`),
+  ]);
 }
 
 /** `%`: the count. Of a job that runs the journal tells what would be true were it killed now. */
@@ -257,7 +264,7 @@ function describePlanned(step: ToldStep): string {
   if (todo === "blocked") return `waits for ${blockedBy.join(", ")}`;
   const parts = [
     ...whyPlanned(step),
-    record.detail ?? "",
+    step.because === "input-missing" ? "" : (record.detail ?? ""),
     todo === "settle" ? "its settle command says whether it has happened" : "",
     todo === "person" ? "a person must decide" : "",
     todo === "run" && removesArtifacts ? "what it has left is removed first" : "",
@@ -272,6 +279,10 @@ function whyPlanned({ todo, because, record }: ToldStep): readonly string[] {
   if (because === "needs-changed") return ["a step that it needs runs before it"];
   // --from has taken over what it had not to run again.
   if (because === "asked" && todo === "nothing") return [TAKEN_OVER];
+  // The detail is the path.
+  if (because === "input-missing" && record.detail !== null) {
+    return [`${describePlanReason(because)}: ${record.detail}`];
+  }
   // The detail names the artifact and what is wrong with it.
   const isTold = record.detail !== null && because.startsWith("artifact-");
   return isTold ? [] : [describePlanReason(because)];

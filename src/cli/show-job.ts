@@ -96,9 +96,9 @@ export interface ShownPlan extends PlanPicture {
   readonly troubles: readonly string[];
 }
 
-export function showPlan({ name, kind, isHeld, steps, troubles }: ShownPlan): object {
+export function showPlan({ name, kind, isHeld, steps, missing, troubles }: ShownPlan): object {
   const planned = steps.map(showPlanned);
-  return { format: 1, job: name, kind, is_held: isHeld, steps: planned, troubles };
+  return { format: 1, job: name, kind, is_held: isHeld, steps: planned, missing, troubles };
 }
 
 function showPlanned({ record, todo, because, removesArtifacts, blockedBy }: ToldStep): object {

@@ -39,6 +39,9 @@ export class BeginningPlan extends Plan {
     const change = findChange(step, earlier.record, earlier.artifacts, facts);
     if (change !== undefined) return this.#run(step, change.because, change.detail);
     const isTaken = this.#taken.has(name);
+    if (facts.inputPrint.kind === "missing" && !isTaken) {
+      return this.#run(step, "input-missing", facts.inputPrint.detail);
+    }
     const isKnown = facts.inputPrint.kind === "known" && earlier.record.inputPrint !== null;
     if (!isKnown && !isTaken) return this.#run(step, "inputs-undeclared");
     return this.#take(step, isKnown ? "unchanged" : "asked", earlier.artifacts);

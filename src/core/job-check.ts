@@ -5,6 +5,7 @@
  * Always: all that is wrong is told, of cycles the first one; a job without a finding has an order
  * (core/job-graph.ts), each artifact of it belongs to one step, and no step removes what it reads.
  */
+import { ArtifactOwners, listAbove, ownersOf, pathWithin } from "./artifact-owners.ts";
 import { NeedsFinder, orderSteps } from "./job-graph.ts";
 import { type JobSpec, MOST_STEPS, type StepSpec } from "./job-spec.ts";
 import { unprintable } from "./printable.ts";
@@ -162,15 +163,6 @@ function placeOfArtifact({ name }: StepSpec, index: number): JobPlace {
   return ["steps", name, "artifacts", index];
 }
 
-/** To whom each artifact belongs, the first one that names it. */
-function ownersOf(steps: readonly StepSpec[]): ReadonlyMap<string, StepSpec> {
-  const owners = new Map<string, StepSpec>();
-  for (const step of steps) {
-    for (const { path } of step.artifacts) if (!owners.has(path)) owners.set(path, step);
-  }
-  return owners;
-}
-
 /** A step may name a directory and files in it; two steps may not share anything. */
 function checkOwners(steps: readonly StepSpec[]): JobFinding[] {
   const owners = ownersOf(steps);
@@ -202,14 +194,11 @@ function isOfAnother(owner: StepSpec | undefined, step: StepSpec): boolean {
  * removed. What another one writes it must need, or it reads now the old and now the new.
  */
 function checkInputs({ steps, directory }: JobSpec): JobFinding[] {
-  const owners = ownersOf(steps);
-  const inside = ownersInside(owners);
+  const owners = new ArtifactOwners(steps);
   const needs = new NeedsFinder(steps);
   return steps.flatMap((step) => {
     return (step.inputs ?? []).flatMap((input, index): JobFinding[] => {
-      const path = pathWithin(directory, input);
-      const above = [path, ...listAbove(path)].flatMap((each) => owners.get(each) ?? []);
-      const writers = new Writers(above, inside.get(path) ?? new Set());
+      const writers = owners.writersOf(pathWithin(directory, input));
       const at = { place: ["steps", step.name, "inputs", index], subject: input };
       if (writers.has(step)) {
         const found = `the input ${input}, which is an artifact of the step, is in one or has one`;
@@ -225,55 +214,8 @@ function checkInputs({ steps, directory }: JobSpec): JobFinding[] {
   });
 }
 
-/** For each directory the steps with an artifact somewhere below it. */
-function ownersInside(owners: ReadonlyMap<string, StepSpec>): ReadonlyMap<string, Set<StepSpec>> {
-  const inside = new Map<string, Set<StepSpec>>();
-  for (const [path, step] of owners) {
-    for (const above of [...listAbove(path), "."]) {
-      const known = inside.get(above) ?? new Set();
-      inside.set(above, known.add(step));
-    }
-  }
-  return inside;
-}
-
-/** The steps that write a path, something above it or something below it. */
-class Writers {
-  readonly #above: readonly StepSpec[];
-  readonly #inside: ReadonlySet<StepSpec>;
-
-  constructor(above: readonly StepSpec[], inside: ReadonlySet<StepSpec>) {
-    this.#above = above;
-    this.#inside = inside;
-  }
-
-  has(step: StepSpec): boolean {
-    return this.#inside.has(step) || this.#above.includes(step);
-  }
-
-  find(isWanted: (step: StepSpec) => boolean): StepSpec | undefined {
-    return this.#above.find(isWanted) ?? this.#inside.values().find(isWanted);
-  }
-}
-
-/** The directories above a path, the nearest first: of `a/b/c` `a/b` and `a`. */
-function listAbove(path: string): string[] {
-  const above: string[] = [];
-  for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
-    above.push(path.slice(0, at));
-  }
-  return above;
-}
-
 function isWithin(path: string, other: string): boolean {
   return path === other || path.startsWith(`${other}/`);
-}
-
-/** An absolute path below the job's directory as it is named there; `.`: the directory. */
-function pathWithin(directory: string, path: string): string {
-  if (path === directory) return ".";
-  const above = directory.endsWith("/") ? directory : `${directory}/`;
-  return path.startsWith(above) ? path.slice(above.length) : path;
 }
 
 function checkSettle({ name, sideEffects, settle }: StepSpec): JobFinding[] {

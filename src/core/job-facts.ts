@@ -20,7 +20,13 @@ export type InputPrint =
   | { readonly kind: "known"; readonly print: string }
   /** The file does not say what the step reads. */
   | { readonly kind: "undeclared" }
-  /** One of its inputs is gone, or cannot be read. @param detail  for people */
+  /**
+   * One of its inputs is not there: what it reads is something else, whatever is stored of it.
+   * @param print  is kept, and is none of a step whose inputs are all there
+   * @param detail  its path
+   */
+  | { readonly kind: "missing"; readonly print: string; readonly detail: string }
+  /** One of its inputs cannot be read. @param detail  for people */
   | { readonly kind: "unread"; readonly detail: string };
 
 /** The last time that a step of this name was done, in an earlier job of this name. */

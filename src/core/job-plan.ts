@@ -136,6 +136,7 @@ export function findChange(
     return { because: "definition-changed", detail: "its artifacts in the file are other ones" };
   }
   if (record.inputPrint === null || inputPrint.kind === "undeclared") return undefined;
+  if (inputPrint.kind === "missing") return { because: "input-missing", detail: inputPrint.detail };
   if (inputPrint.kind === "unread") return { because: "inputs-changed", detail: inputPrint.detail };
   const isSame = inputPrint.print === record.inputPrint;
   return isSame ? undefined : { because: "inputs-changed", detail: null };

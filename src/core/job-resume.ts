@@ -192,6 +192,10 @@ class ResumePlan extends Plan {
   #change(step: StepSpec, record: StepRecord): Change | undefined {
     const artifacts = record.state === "done" ? (this.#artifacts.get(step.name) ?? []) : undefined;
     const change = findChange(step, record, artifacts, this.factsOf(step));
+    // What is missing may be what that step is to leave.
+    if (change?.because === "input-missing" && this.isOpen(step)) {
+      return { because: "needs-changed", detail: null };
+    }
     return change ?? (this.isOpen(step) ? { because: "needs-changed", detail: null } : undefined);
   }
 

@@ -23,6 +23,7 @@ export const STEP_REASONS: Readonly<Record<StepReason, string>> = {
   "artifact-changed": "its artifacts are not those that it has left",
   "definition-changed": "what it does was changed in the file",
   "inputs-changed": "what it reads was changed",
+  "input-missing": "an input is not there",
   "needs-changed": "a step that it needs was not done any more",
   asked: "a person asked for it",
   "accepted-retry": "a person said that it may run again",

@@ -71,6 +71,8 @@ export type StepReason =
   /** Sent back: what it does was changed. */
   | "definition-changed"
   | "inputs-changed"
+  /** Sent back: one of its declared inputs is not there. */
+  | "input-missing"
   /** Sent back: a step that it needs was. */
   | "needs-changed"
   | "asked"

@@ -35,10 +35,12 @@ export interface InputFacts {
 
 export type InputPrint =
   | { readonly kind: "known"; readonly print: string }
+  /** Something is not there, and may come: the step runs, and its print is none of a known one. */
+  | { readonly kind: "missing"; readonly print: string; readonly path: string }
   /** Nobody can tell whether the step has changed: it runs. */
   | { readonly kind: "unknown"; readonly path: string; readonly reason: string };
 
-/** An input that is missing is known: it may come. The order of what is declared plays no part. */
+/** The first input that is missing is told. The order of what is declared plays no part. */
 export function fingerprintInputs({ inputs, environment, needs }: InputFacts): InputPrint {
   const found: (HashedArtifact | { path: string; kind: "missing" })[] = [];
   for (const input of inputs) {
@@ -52,6 +54,8 @@ export function fingerprintInputs({ inputs, environment, needs }: InputFacts): I
     environment: sortPairs(environment),
     needs: sortRows(needs.map(({ step, path, kind, sha256 }) => [step, path, kind, sha256])),
   });
+  const missing = inputs.find(({ kind }) => kind === "missing");
+  if (missing?.kind === "missing") return { kind: "missing", print, path: missing.path };
   return { kind: "known", print };
 }
 

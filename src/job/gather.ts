@@ -95,6 +95,7 @@ export async function printInputs(
   const environment = namedEnvironment(step.env, caller);
   const print = fingerprintInputs({ inputs, environment, needs });
   if (print.kind === "known") return print;
+  if (print.kind === "missing") return { ...print, detail: print.path };
   return { kind: "unread", detail: `${print.path}: ${print.reason}` };
 }
 

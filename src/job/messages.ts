@@ -157,6 +157,9 @@ export const messages = {
     "known of it is as it was",
   starts: (step: string, attempt: number): string =>
     `watchdog: step ${step} starts${attempt === 1 ? "" : ` (attempt ${attempt})`}`,
+  /** It may be meant. */
+  missing: (step: string, input: string): string =>
+    `watchdog: step ${step}: its input ${input} is not there`,
   done: (step: string): string => `watchdog: step ${step} is done`,
   unchanged: (step: string): string => `watchdog: step ${step} is unchanged and not run`,
   sentBack: ({ step, because, detail }: StepRecord): string => {

@@ -30,7 +30,7 @@ import { messages } from "./messages.ts";
 import { JobRunner } from "./runner.ts";
 import type { StepRunRequest } from "./step-run.ts";
 import { runQuestion } from "./step-run.ts";
-import { nameOfNestedRun, wordsOf } from "./step-command.ts";
+import { directoryOf, nameOfNestedRun, wordsOf } from "./step-command.ts";
 import { StopAsked } from "./stop-asked.ts";
 import {
   leavingOf,
@@ -235,11 +235,6 @@ class JobCourse {
     const artifacts = await findPresent(this.#order.spec.directory, step, this.#artifacts);
     return { kind: "happened", artifacts };
   }
-}
-
-function directoryOf(directory: string, { cwd }: StepSpec): string {
-  if (cwd === undefined) return directory;
-  return cwd.startsWith("/") ? cwd : `${directory}/${cwd}`;
 }
 
 function describeUnclear(

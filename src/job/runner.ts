@@ -230,12 +230,15 @@ export class JobRunner {
   }
 
   #launch(prepared: Prepared): void {
-    const { step, record } = prepared;
+    const { step, record, missing } = prepared;
     this.#records.set(step.name, record);
     this.#left.delete(step.name);
     // From now on there may be something to remove.
     this.#removing.add(step.name);
-    if (this.#parts.order.tells === "all") say(messages.starts(step.name, record.attempt));
+    if (this.#parts.order.tells === "all") {
+      say(messages.starts(step.name, record.attempt));
+      if (missing !== undefined) say(messages.missing(step.name, missing));
+    }
     const ended = carryOut(prepared, this.#parts.requestOf(step), this.#parts);
     this.#await(
       step,

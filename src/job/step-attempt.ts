@@ -29,6 +29,8 @@ export interface Prepared {
   /** As it is to be written before the command is started. */
   readonly record: StepRecord;
   readonly before: readonly ArtifactSight[];
+  /** The path of an input that is not there; undefined: all are, or none is declared. */
+  readonly missing: string | undefined;
 }
 
 export interface Unprepared {
@@ -69,14 +71,15 @@ export async function prepareAttempt(
     because: null,
     attempt: record.attempt + 1,
     commandPrint: fingerprintCommand(step),
-    inputPrint: inputPrint.kind === "known" ? inputPrint.print : null,
+    inputPrint: "print" in inputPrint ? inputPrint.print : null,
     startedAt: wallNow(),
     endedAt: null,
     exitCode: null,
     signal: null,
     detail: null,
   };
-  return { kind: "prepared", step, record: started, before };
+  const missing = inputPrint.kind === "missing" ? inputPrint.detail : undefined;
+  return { kind: "prepared", step, record: started, before, missing };
 }
 
 export interface EndedAttempt extends StepRunEnd {

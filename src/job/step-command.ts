@@ -28,6 +28,12 @@ export function wordsOf(command: StepCommand): readonly string[] {
   return command.kind === "shell" ? [SHELL, "-c", command.text] : command.words;
 }
 
+/** Where it works. @param directory  of the job, absolute */
+export function directoryOf(directory: string, { cwd }: Pick<StepSpec, "cwd">): string {
+  if (cwd === undefined) return directory;
+  return cwd.startsWith("/") ? cwd : `${directory}/${cwd}`;
+}
+
 /** Bytes: of the name of a run. */
 const LONGEST_NAME = 200;
 

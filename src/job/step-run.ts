@@ -87,11 +87,12 @@ async function operate(
   timeoutMs: number | undefined,
 ): Promise<OperationEnd | Refused> {
   const { step, attempt, directory, inherited, findKept, onLeftovers, onBug } = request;
+  // The spawn is over when this returns: of two steps none starts in the directory of the other.
+  const refusal = enter(directory);
+  if (refusal !== undefined) return refusal;
   const nowhere = openHigh("/dev/null", constants.O_RDONLY);
   try {
     if (nowhere === NONE) return refuse("no descriptor is left");
-    // The spawn is over when this returns: of two steps none starts in the directory of the other.
-    process.chdir(directory);
     const running = runOperation({
       argv: words.map(encode),
       environment: environmentOf(inherited.environment, step.env, attempt),
@@ -110,7 +111,18 @@ async function operate(
     return await running;
   } catch (error) {
     close(nowhere);
-    return refuse(error instanceof Error ? error.message : String(error)); // ENOENT: its directory
+    return refuse(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function enter(directory: string): Refused | undefined {
+  try {
+    process.chdir(directory);
+    return undefined;
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    const isGone = code === "ENOENT";
+    return refuse(`its directory ${directory} ${isGone ? "is not there" : `(${code})`}`);
   }
 }
 

@@ -49,6 +49,9 @@ done     unsafe none   *      inputs   nothing unknown inputs-changed person kee
 done     none   none   *      unread   nothing pending inputs-changed run removes
 done     *      unsafe *      unread   nothing unknown inputs-changed person keeps
 done     unsafe none   *      unread   nothing unknown inputs-changed person keeps
+done     none   none   *      missing  nothing pending input-missing run removes
+done     *      unsafe *      missing  nothing unknown input-missing person keeps
+done     unsafe none   *      missing  nothing unknown input-missing person keeps
 done     none   none   *      need     nothing pending needs-changed run removes
 done     *      unsafe *      need     nothing unknown needs-changed person keeps
 done     unsafe none   *      need     nothing unknown needs-changed person keeps
@@ -129,6 +132,7 @@ const CHANGES: Readonly<Record<string, Partial<StepFacts>>> = {
   output: {},
   inputs: { inputPrint: { kind: "known", print: "others" } },
   unread: { inputPrint: { kind: "unread", detail: "EACCES" } },
+  missing: { inputPrint: { kind: "missing", print: "inputs", detail: "prices" } },
   need: {},
 };
 
@@ -202,7 +206,7 @@ test(
     );
     expect(wrong.slice(0, 3)).toEqual([]);
     expect(unused).toEqual([]);
-    expect(cases).toHaveLength(13 * 2 * 2 * 2 * 8 * 5);
+    expect(cases).toHaveLength(13 * 2 * 2 * 2 * 9 * 5);
   },
   LIMIT_MS,
 );

@@ -37,7 +37,7 @@ function told(step: PlannedStep): ToldStep {
 describe("job plan", () => {
   test("tells of each step what would be done, and why", () => {
     const steps = PLANNED.map(told);
-    const plan = { name: "nightly", kind: "resume", isHeld: false, steps } as const;
+    const plan = { name: "nightly", kind: "resume", isHeld: false, steps, missing: [] } as const;
     const text = renderJobPlan(plan);
     expect(text.split("\n")).toEqual([
       "job nightly  would go on with the unfinished job: 2 of 4 steps to run",
@@ -48,12 +48,24 @@ describe("job plan", () => {
       "  clean  runs        it was never begun",
       "",
     ]);
-    const none = renderJobPlan({ name: "n", kind: "begin", isHeld: false, steps: [] });
+    const none = renderJobPlan({ ...plan, name: "n", kind: "begin", steps: [] });
     expect(none).toBe("job n  would begin a new job: 0 of 0 steps to run\n");
   });
 
+  test("names what is missing, as the reason of a step and below all of them", () => {
+    const [dump = PLANNED[0]!] = PLANNED;
+    const record = stepOf("dump", { detail: "dtaa" });
+    const steps = [told({ ...dump, record, because: "input-missing", todo: "run" })];
+    const missing = ["step dump: its input dtaa\n is not there"];
+    const text = renderJobPlan({ name: "n", kind: "begin", isHeld: false, steps, missing });
+    expect(text.split("\n").slice(1, 3)).toEqual([
+      "  dump  runs  an input is not there: dtaa",
+      "  step dump: its input dtaa\\n is not there",
+    ]);
+  });
+
   test("of a job that runs it says so, and what would be if it were killed", () => {
-    const plan = { name: "n", isHeld: true, steps: PLANNED.map(told) } as const;
+    const plan = { name: "n", isHeld: true, steps: PLANNED.map(told), missing: [] } as const;
     const [first, second] = renderJobPlan({ ...plan, kind: "resume" }).split("\n");
     expect(first).toBe("job n  runs now: job run would be refused now (75)");
     expect(second).toBe(
@@ -81,6 +93,7 @@ describe("job plan", () => {
         kind: "resume",
         isHeld: false,
         steps,
+        missing: [],
       })
         .trimEnd()
         .split("\n");
@@ -109,7 +122,7 @@ describe("job plan", () => {
     });
     const told = (only: string | undefined) => {
       const told = stepsToTell(planned, steps.spec.steps, { only });
-      const plan = { name: "n", kind: "resume", isHeld: false, steps: told } as const;
+      const plan = { name: "n", kind: "resume", isHeld: false, steps: told, missing: [] } as const;
       return renderJobPlan(plan).split("\n").slice(2);
     };
     expect(told(undefined)).toEqual([
@@ -133,7 +146,7 @@ describe("job plan", () => {
 
 test("in JSON it has each field that is told of it, and no other", () => {
   const steps = PLANNED.map(told);
-  const plan = { name: "nightly", kind: "resume", isHeld: false, steps } as const;
+  const plan = { name: "nightly", kind: "resume", isHeld: false, steps, missing: [] } as const;
   const shown = showPlan({ ...plan, troubles: [] });
   expect(pathsOf(shown)).toEqual(new Set([...Object.keys(jobPlanFields()), "format", "troubles"]));
 });

@@ -149,6 +149,29 @@ describe("a job that is begun", () => {
     expect(decideResume(gather({ known: over })).kind).toBe("begin");
   });
 
+  test("runs what has an input that is not there, whatever is stored of it", () => {
+    const inputPrint = { kind: "missing", print: "inputs", detail: "app.db" } as const;
+    const unstored = {
+      ...doneBefore("tidy"),
+      record: record("tidy", { ...DONE, inputPrint: null }),
+    };
+    const facts = {
+      ...EARLIER,
+      pack: { ...EARLIER["pack"], inputPrint },
+      tidy: { inputPrint, earlier: unstored },
+    };
+    const decided = gather({}, facts);
+    expect(decide(decided)).toEqual([
+      "dump: done unchanged",
+      "pack: pending input-missing",
+      "upload: pending needs-changed",
+      "tidy: pending input-missing",
+    ]);
+    const decision = decideResume(decided);
+    if (decision.kind !== "begin") throw new Error("it was not begun");
+    expect(decision.steps[1]?.record.detail).toBe("app.db");
+  });
+
   test("--redo runs a step and what needs it", () => {
     expect(decide(gather({ asked: ask({ redo: ["pack"] }) }, EARLIER))).toEqual([
       "dump: done unchanged",
@@ -221,6 +244,15 @@ describe("a job that is gone on with", () => {
       "upload: unknown needs-changed",
       "tidy: done exited",
     ]);
+  });
+
+  test("of a missing input the step that is to leave it is the reason where that runs", () => {
+    const inputPrint = { kind: "missing", print: "inputs", detail: "out/app.db" } as const;
+    const decided = decide(gather({ known: allDone }, { dump: spoilt, pack: { inputPrint } }));
+    expect(decided).toContain("pack: pending needs-changed");
+    expect(decide(gather({ known: allDone }, { pack: { inputPrint } }))).toContain(
+      "pack: pending input-missing",
+    );
   });
 
   test("runs an unsafe step again that is named itself, not one that only depends on it", () => {

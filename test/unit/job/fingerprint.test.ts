@@ -79,7 +79,7 @@ describe("what a step reads", () => {
 
   function read(more: Partial<InputFacts>): string {
     const found = fingerprintInputs({ ...NONE, ...more });
-    return found.kind === "known" ? found.print : `${found.path}: ${found.reason}`;
+    return "print" in found ? found.print : `${found.path}: ${found.reason}`;
   }
 
   test("is another thing with any other content, name, value or artifact", () => {
@@ -113,6 +113,14 @@ describe("what a step reads", () => {
     const prints = facts.map(read);
     expect(new Set(prints).size).toBe(facts.length);
     expect(prints.filter((one) => !/^[0-9a-f]{64}$/.test(one))).toEqual([]);
+  });
+
+  test("is none where something of it is missing, and the first is named", () => {
+    const inputs = [file("in"), trouble("none", "missing"), trouble("neither", "missing")];
+    const found = fingerprintInputs({ ...NONE, inputs });
+    expect(found).toMatchObject({ kind: "missing", path: "none" });
+    const known = fingerprintInputs({ ...NONE, inputs: [file("in")] });
+    expect(known.kind).toBe("known");
   });
 
   test("is the same in any order", () => {
