@@ -46,6 +46,7 @@ const REASONS: Readonly<Record<OutcomeReason | typeof ABANDONED_BECAUSE, string>
   "too-many-failed-in-row": "as many items in a row failed as --max-consecutive-fails says",
   "all-done": "all steps of the job are done",
   "step-failed": "a step of the job has failed",
+  "step-stopped": "a step of the job was stopped on request, and runs again when the job goes on",
   "step-artifacts": "a step of the job said that all is well, and its artifacts are not there",
   "step-unknown": "whether a step of the job has happened is for a person to say",
   "step-not-ended": "processes of a step outlived even KILL: nothing is started beside them",

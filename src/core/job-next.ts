@@ -11,6 +11,7 @@ import { assert, EXIT } from "./errors.ts";
 import { linkSteps, type StepNode } from "./job-graph.ts";
 import { statusOf } from "./retry.ts";
 import { numberOfSignal } from "./signals.ts";
+import { STOPPED_STATUS } from "./step-outcome.ts";
 import type { JobState, StepRecord, StepState } from "./step-record.ts";
 
 /**
@@ -40,6 +41,8 @@ export interface JobProgress {
   readonly open: readonly number[];
   /** By place: what a failed step leads to as the exit status of the job. */
   readonly statuses: ReadonlyMap<number, number>;
+  /** By place: without side effects, and ended by somebody who has not asked for the job's end. */
+  readonly stopped: ReadonlySet<number>;
   readonly running: number;
   /** By which somebody has asked for the end; undefined: nobody has. */
   readonly stopSignal: number | undefined;
@@ -55,6 +58,8 @@ export type JobEvent =
   | { readonly kind: "step-unknown"; readonly step: string }
   /** Told to stop, or nobody knows and `settle` has not been asked. */
   | { readonly kind: "step-interrupted"; readonly step: string }
+  /** The same of one without side effects that alone was told to stop: it runs at a resume. */
+  | { readonly kind: "step-stopped"; readonly step: string }
   | { readonly kind: "stop-asked"; readonly signal: number }
   | { readonly kind: "step-not-ended" };
 
@@ -84,6 +89,8 @@ export type FinishReason =
   | "step-failed"
   /** Processes of a step have outlived KILL, and something was left to do. */
   | "step-not-ended"
+  /** Somebody has stopped a step without side effects, and nothing else went wrong. */
+  | "step-stopped"
   /** `--only`: what was to be run is done. */
   | "only-done"
   /** `--only`: it cannot be run, because something that it needs is not done. */
@@ -112,6 +119,7 @@ export function beginProgress(
     states,
     open: needs.map((list) => list.filter((need) => states[need] !== "done").length),
     statuses: new Map(failed),
+    stopped: new Set(),
     running: 0,
     stopSignal: undefined,
     isHeldBack: false,
@@ -140,6 +148,9 @@ export function noteEvent(progress: JobProgress, event: JobEvent): JobProgress {
   if (event.kind === "step-failed") {
     return { ...changed, statuses: new Map([...progress.statuses, [place, event.status]]) };
   }
+  if (event.kind === "step-stopped") {
+    return { ...changed, stopped: new Set([...progress.stopped, place]) };
+  }
   return state === "done" ? { ...changed, open: closeNeed(graph, open, place) } : changed;
 }
 
@@ -148,6 +159,7 @@ const STATES = {
   "step-failed": "failed",
   "step-unknown": "unknown",
   "step-interrupted": "interrupted",
+  "step-stopped": "interrupted",
 } as const satisfies Record<Exclude<JobEvent["kind"], JobWideEvent>, StepState>;
 
 function closeNeed({ dependents }: Graph, open: readonly number[], place: number): number[] {
@@ -209,9 +221,14 @@ function end(state: Finish["state"], because: FinishReason, exitStatus: number):
   return { kind: "finish", state, because, exitStatus };
 }
 
-function finishWhole({ states, statuses }: JobProgress): Finish {
-  const isUnclear = states.some((state) => state === "unknown" || state === "interrupted");
+function finishWhole({ states, statuses, stopped }: JobProgress): Finish {
+  const isUnclear = states.some(
+    (state, place) => state === "unknown" || (state === "interrupted" && !stopped.has(place)),
+  );
   if (isUnclear) return end("unknown", "step-unknown", UNKNOWN_STATUS);
+  if (statuses.size === 0 && stopped.size > 0) {
+    return end("interrupted", "step-stopped", STOPPED_STATUS);
+  }
   if (statuses.size === 0) return end("interrupted", "only-blocked", 1);
   // By the order of the job: which of two has failed first is a matter of luck.
   return end("failed", "step-failed", statuses.get(Math.min(...statuses.keys())) ?? 1);

@@ -8,8 +8,7 @@
 import { isSameState, NOT_RUN, type PlannedStep, UNTOUCHED } from "./job-plan.ts";
 import type { Change } from "./job-plan.ts";
 import type { StepSpec } from "./job-spec.ts";
-import type { AttemptEnd } from "./retry.ts";
-import { isDeathShown, type StepArtifacts } from "./step-outcome.ts";
+import { isDeathShown, type StepArtifacts, type StepEnd } from "./step-outcome.ts";
 import { STEP_REASONS } from "./step-reasons.ts";
 import type { StepReason, StepRecord } from "./step-record.ts";
 
@@ -93,7 +92,7 @@ export type SettleAnswer =
  * What the end of `settle` says; where it is `happened` the artifacts are to be hashed. That they
  * are complete is what `settle` answers for: nobody else was there.
  */
-export function readSettleEnd(end: AttemptEnd): SettleAnswer["kind"] {
+export function readSettleEnd(end: StepEnd): SettleAnswer["kind"] {
   if (end.kind !== "exited") return "unclear";
   if (end.code === 0) return "happened";
   return end.code === 1 ? "not-happened" : "unclear";

@@ -11,6 +11,8 @@ export type JobReason =
   | "all-done"
   /** A step has failed, by its own status. */
   | "step-failed"
+  /** Somebody has stopped a step alone, and nothing else went wrong. */
+  | "step-stopped"
   /** It said that all is well, and its artifacts are not there. */
   | "step-artifacts"
   /** Whether a step has happened is for a person to say. */

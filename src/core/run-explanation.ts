@@ -55,6 +55,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   suspicious: "it said that all went well, but is far from what is usual for it",
   "all-done": "all went well: all of its steps are done",
   "step-failed": "a step of it has failed",
+  "step-stopped": "a step of it was stopped on request, and is not done",
   "step-artifacts":
     "a step of it said that all went well, but its artifacts are not as they must be",
   "step-unknown": "nobody knows whether a step of it has happened: a person must decide",

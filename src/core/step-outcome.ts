@@ -4,8 +4,8 @@
  *
  * Always: a step that may do harm when it runs twice (`unsafe`) is tried again or called failed
  * only where its command has said so itself by its status, or was never started; a step at whose
- * end we were told to stop is never done and never tried again; 126, 127 and 64 are never tried
- * again (core/retry.ts); without its artifacts nothing is done.
+ * end we were told to stop, or that was told so itself, is never done and never tried again; 126,
+ * 127 and 64 are never tried again (core/retry.ts); without its artifacts nothing is done.
  */
 import { type Backoff, type BackoffState, type Chance, decideNextAttempt } from "./backoff.ts";
 import { EXIT } from "./errors.ts";
@@ -13,6 +13,7 @@ import type { SideEffects } from "./job-spec.ts";
 import type { OutcomeName } from "./outcome.ts";
 import { type AttemptEnd, NEVER_RETRIED, statusOf } from "./retry.ts";
 import type { CommandEnd } from "./run-state.ts";
+import { SIGTERM } from "./signals.ts";
 import type { ArtifactRecord, StepReason } from "./step-record.ts";
 
 /** What a command has done, as far as its end tells. */
@@ -29,13 +30,16 @@ export type Work =
 /** How the command of a step has ended, or the `watchdog run` around it. */
 export type StepEnd =
   | AttemptEnd
-  | {
-      readonly kind: "run-failed";
-      /** Of `watchdog run`. */
-      readonly status: number;
-      /** `all`: a check of its output did not call it good. */
-      readonly work: Work;
-    };
+  | ({ readonly kind: "run-failed" } & EndOfRun)
+  /** Somebody has ended that run, and it says so. */
+  | ({ readonly kind: "run-stopped" } & EndOfRun);
+
+interface EndOfRun {
+  /** Of `watchdog run`. */
+  readonly status: number;
+  /** `all`: a check of its output did not call it good. */
+  readonly work: Work;
+}
 
 export type ArtifactReason = Extract<
   StepReason,
@@ -101,7 +105,7 @@ export type StepDecision =
       readonly status: number;
       readonly detail: string | undefined;
     }
-  /** Of an unsafe step nobody knows; one without side effects was told to stop. */
+  /** Of an unsafe step nobody knows; one without side effects was told to stop, or we were. */
   | { readonly kind: "interrupted"; readonly because: EndReason }
   /**
    * The attempt has failed, which is to be written before the wait: who is killed while he waits
@@ -121,6 +125,9 @@ export function decideStepEnd(ended: EndedStep, chance: Chance): StepDecision {
   const { end, artifacts, sideEffects } = ended;
   const happened = workOf(end);
   if (ended.isStopped && happened !== "none") return { kind: "interrupted", because: "stopped" };
+  // An unsafe one that was stopped before it began may begin without a question.
+  const isUnbegun = happened === "none" && sideEffects === "unsafe";
+  if (end.kind === "run-stopped" && !isUnbegun) return { kind: "interrupted", because: "stopped" };
   const isGood = end.kind === "exited" && end.code === EXIT.ok;
   if (isGood && artifacts?.kind === "good") {
     return { kind: "done", because: "exited", artifacts: artifacts.artifacts };
@@ -161,7 +168,7 @@ function describeMissing(artifacts: StepArtifacts | undefined): Failure {
 
 function describeEnd(end: StepEnd): Failure {
   const detail = undefined;
-  if (end.kind === "run-failed") {
+  if (end.kind === "run-failed" || end.kind === "run-stopped") {
     // Such as a dependency that was down: a resume need not ask what has happened.
     const because = end.work === "none" ? "not-started" : "run-failed";
     return { because, status: end.status, detail };
@@ -187,7 +194,8 @@ function decideAgain(
   failure: Failure,
   chance: Chance,
 ): Extract<StepDecision, { kind: "failed" | "retry" }> {
-  if (ended.isStopped || NEVER_RETRIED.includes(failure.status)) {
+  const isOnRequest = ended.isStopped || ended.end.kind === "run-stopped";
+  if (isOnRequest || NEVER_RETRIED.includes(failure.status)) {
     return { kind: "failed", ...failure };
   }
   const next = decideNextAttempt(ended.backoff, ended.attempts, chance);
@@ -206,6 +214,7 @@ function workOf(end: StepEnd): Work {
     case "timed-out":
       return "part";
     case "run-failed":
+    case "run-stopped":
       return end.work;
   }
 }
@@ -249,10 +258,15 @@ export function endOfNestedRun(run: NestedRun): StepEnd {
       return { kind: "not-started", because: "not-executable" };
     case "bad_output":
       return failRun(run, workOfBadOutput(end));
+    case "stopped":
+      return stopRun(run);
     default:
       return failRun(run, isUnbegun(run) ? "none" : "part");
   }
 }
+
+/** As of a command that dies of TERM, by which a run is told to end. */
+export const STOPPED_STATUS = 128 + SIGTERM;
 
 /** Outcomes by which a run that has lived to its end can say that it has started nothing. */
 const MAY_BE_UNBEGUN: readonly NestedRun["outcome"][] = [
@@ -277,6 +291,12 @@ function workOfBadOutput(end: CommandEnd | undefined): Work {
 /** Of a command whose options do not count 0 as a success: it must not become one here. */
 function isSuccess(end: CommandEnd): boolean {
   return end.kind === "exited" && end.code === EXIT.ok;
+}
+
+/** Its command may have ended with 0 when it was told to end. */
+function stopRun(run: NestedRun): StepEnd {
+  const status = run.status === EXIT.ok ? STOPPED_STATUS : run.status;
+  return { kind: "run-stopped", status, work: isUnbegun(run) ? "none" : "part" };
 }
 
 function failRun({ status }: NestedRun, work: Work): StepEnd {

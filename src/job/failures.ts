@@ -83,8 +83,11 @@ export class Failures {
   /** Of an unsafe step nobody knows: its `settle` is asked, unless nothing may be started. */
   async #takeInterruption(step: StepSpec, record: StepRecord, ended: EndedStep): Promise<void> {
     const { run, stop } = this.#parts;
-    const isAsked = step.sideEffects === "unsafe" && !stop.isAsked;
-    if (!isAsked) return this.#parts.note({ kind: "step-interrupted", step: step.name });
+    const { name, sideEffects } = step;
+    if (sideEffects !== "unsafe" || stop.isAsked) {
+      const kind = stop.isAsked ? "step-interrupted" : "step-stopped";
+      return this.#parts.note({ kind, step: name });
+    }
     const unclear = decideUnclear(step, record, { changed: undefined, ...run });
     if (unclear.todo !== "settle") return this.takeSettled(step, unclear, ended);
     const answer = this.#parts.settle(step);

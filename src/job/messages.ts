@@ -38,6 +38,8 @@ function showEnd(end: StepEnd, reason: string | undefined): string {
       return `could not be started: ${reason ?? end.because}`;
     case "run-failed":
       return `failed with status ${end.status}`;
+    case "run-stopped":
+      return "was stopped on request";
   }
 }
 
@@ -136,6 +138,9 @@ export const messages = {
       `watchdog: hint: ${quoteForShell(words) ?? "watchdog job status"}`,
     ];
   },
+  /** Without side effects, and alone. */
+  stoppedPending: (names: readonly string[]): string =>
+    `watchdog: stopped on request, and run again when the job goes on: ${list(names)}`,
   settledPending: (names: readonly string[]): string =>
     `watchdog: not happened, as settle says, and run again when the job goes on: ${list(names)}`,
   /** Of a job, whatever its file is. */

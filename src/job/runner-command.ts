@@ -14,7 +14,7 @@ import type { JobVerdict } from "../core/job-verdict.ts";
 import type { GrantedLease } from "../core/journal-entry.ts";
 import { decodeKeys } from "../core/lease-key.ts";
 import type { Leaving } from "../core/outcome.ts";
-import type { AttemptEnd } from "../core/retry.ts";
+import type { StepEnd } from "../core/step-outcome.ts";
 import type { ProcessRow } from "../core/tree-members.ts";
 import { readNewestJob } from "../journal/job-queries.ts";
 import { JobStore } from "../journal/job-store.ts";
@@ -229,7 +229,7 @@ class JobCourse {
       say(messages.unendedSettle(step.name, unended));
       this.#stop.holdBack();
     }
-    const answer = end.kind === "run-failed" ? "unclear" : readSettleEnd(end);
+    const answer = readSettleEnd(end);
     if (answer === "not-happened") return { kind: answer };
     if (answer === "unclear") return { kind: answer, detail: describeUnclear(end, reason) };
     const artifacts = await findPresent(this.#order.spec.directory, step, this.#artifacts);
@@ -237,10 +237,7 @@ class JobCourse {
   }
 }
 
-function describeUnclear(
-  end: AttemptEnd | { kind: "run-failed" },
-  reason: string | undefined,
-): string {
+function describeUnclear(end: StepEnd, reason: string | undefined): string {
   if (end.kind === "exited") return `settle exited with status ${end.code}, not 0 or 1`;
   if (end.kind === "timed-out") return "settle took too long";
   return reason === undefined ? "settle did not come to its end" : `settle: ${reason}`;

@@ -362,7 +362,7 @@ export class JobRunner {
   }
 }
 
-const GONE_ON_WITH: readonly FinishReason[] = ["stop-asked", "step-not-ended"];
+const GONE_ON_WITH: readonly FinishReason[] = ["stop-asked", "step-not-ended", "step-stopped"];
 
 /** A step whose partial artifacts cannot be removed has no good end (EX_DATAERR). */
 const UNREMOVED_STATUS = 65;

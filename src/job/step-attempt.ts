@@ -116,7 +116,7 @@ export async function carryOut(
 
 function statusIn(end: StepRunEnd["end"]): number | null {
   if (end.kind === "exited") return end.code;
-  return end.kind === "run-failed" ? end.status : null;
+  return end.kind === "run-failed" || end.kind === "run-stopped" ? end.status : null;
 }
 
 async function hashAll(

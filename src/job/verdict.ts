@@ -3,9 +3,11 @@
  * for the run around it, and how the runner leaves. Pure, but for the lines.
  */
 import { EXIT } from "../core/errors.ts";
+import type { FinishReason } from "../core/job-next.ts";
 import type { JobOrder } from "../core/job-order.ts";
 import type { PlannedStep } from "../core/job-plan.ts";
 import type { JobSteps, JobVerdict } from "../core/job-verdict.ts";
+import type { JobSpec } from "../core/job-spec.ts";
 import type { Leaving } from "../core/outcome.ts";
 import { addPlace } from "../core/own-command.ts";
 import type { JobRecord, StepRecord } from "../core/step-record.ts";
@@ -49,7 +51,7 @@ export function tellEnd(order: JobOrder, end: RunnerEnd): void {
   const reason = end.kind === "finished" ? end.finish.because : undefined;
   const isCutShort = reason === "stop-asked" || reason === "step-not-ended";
   tellOpen(order, records, {
-    isUnclear: (record) => isUnclear(record, end),
+    isUnclear: (record) => isUnclear(record, { spec, end }),
     isCutOff: ({ state }) => isCutShort && state === "interrupted",
   });
   if (reason === "step-not-ended") {
@@ -60,8 +62,7 @@ export function tellEnd(order: JobOrder, end: RunnerEnd): void {
   }
   // What only `--only` has kept from starting is no news.
   if (end.kind === "stuck" || end.finish.state === "done" || asked.only !== undefined) return;
-  const isBlocked = end.finish.because === "step-failed" || end.finish.because === "step-unknown";
-  if (!isBlocked) return;
+  if (!BLOCKED.includes(end.finish.because)) return;
   for (const line of linesOfWaiting(spec, records)) say(addPlace(line, place));
 }
 
@@ -101,6 +102,8 @@ function tellOpen(
   if (asked.length > 0) say(messages.settleWillTell(asked));
 }
 
+const BLOCKED: readonly FinishReason[] = ["step-failed", "step-unknown", "step-stopped"];
+
 /** What has not run, and what a person has to say before it would. */
 function linesOfWaiting(
   { file, steps }: JobOrder["spec"],
@@ -119,7 +122,9 @@ function linesOfWaiting(
   const refused = records.filter(
     ({ state, because }) => state === "failed" && because === "accepted-fail",
   );
+  const stopped = named(records, (record) => isStopped(record, steps));
   return [
+    ...(stopped.length === 0 ? [] : [messages.stoppedPending(stopped)]),
     ...refused.flatMap(({ step }) => messages.staysFailed(file, step)),
     ...(settled.length === 0 ? [] : [messages.settledPending(settled)]),
     ...(blocked.length === 0 ? [] : [messages.blocked(blocked)]),
@@ -127,9 +132,19 @@ function linesOfWaiting(
 }
 
 /** Interrupted ones are asked at the next resume, if somebody has asked for the end. */
-function isUnclear({ state }: StepRecord, end: RunnerEnd): boolean {
-  if (state === "unknown") return true;
-  return state === "interrupted" && end.kind === "finished" && end.finish.state === "unknown";
+function isUnclear(
+  record: StepRecord,
+  { spec, end }: { readonly spec: JobSpec; readonly end: RunnerEnd },
+): boolean {
+  if (record.state === "unknown") return true;
+  if (record.state !== "interrupted" || isStopped(record, spec.steps)) return false;
+  return end.kind === "finished" && end.finish.state === "unknown";
+}
+
+/** It can run a second time: nobody need decide about it. */
+function isStopped({ step, state }: StepRecord, steps: JobSpec["steps"]): boolean {
+  if (state !== "interrupted") return false;
+  return steps.find(({ name }) => name === step)?.sideEffects === "none";
 }
 
 export function verdictOfEnd(order: JobOrder, end: RunnerEnd, jobId: string | null): JobVerdict {
@@ -143,11 +158,13 @@ export function verdictOfEnd(order: JobOrder, end: RunnerEnd, jobId: string | nu
       return { ...told, outcome: "ok", because: "all-done" };
     case "step-unknown":
       return { ...told, outcome: "unknown", because: "step-unknown" };
-    case "only-blocked":
     case "step-not-ended":
       return { ...NOT_ENDED, steps };
+    case "only-blocked":
     case "step-failed":
       return { ...verdictOfFailure(order, end.records, finish.exitStatus), steps };
+    case "step-stopped":
+      return { ...told, outcome: "failed", because: "step-stopped" };
     case "stop-asked":
       return { ...told, outcome: "failed", because: "step-failed" };
   }
@@ -224,7 +241,7 @@ function countSteps(
     done: countDone(records),
     unchanged: records.filter(isUnchanged).length,
     failed: named(records, ({ state }) => state === "failed"),
-    unknown: named(records, (record) => isUnclear(record, end)),
+    unknown: named(records, (record) => isUnclear(record, { spec, end })),
   };
 }
 

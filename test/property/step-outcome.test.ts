@@ -73,6 +73,9 @@ run-part   yes     *       *         *     interrupted stopped
 run-part   no      none    *         more  retry run-failed 69
 run-part   no      none    *         last  failed run-failed 69
 run-part   no      unsafe  *         *     interrupted run-failed
+ended-none *       none    *         *     interrupted stopped
+ended-none *       unsafe  *         *     failed not-started 143
+ended-part *       *       *         *     interrupted stopped
 `;
 
 const ENDS: Readonly<Record<string, StepEnd>> = {
@@ -90,6 +93,8 @@ const ENDS: Readonly<Record<string, StepEnd>> = {
   "no-fork": { kind: "not-started", because: "system" },
   "run-none": { kind: "run-failed", status: 69, work: "none" },
   "run-all": { kind: "run-failed", status: 65, work: "all" },
+  "ended-none": { kind: "run-stopped", status: 143, work: "none" },
+  "ended-part": { kind: "run-stopped", status: 143, work: "part" },
   "run-part": { kind: "run-failed", status: 69, work: "part" },
 };
 
@@ -150,6 +155,8 @@ describe("the run around a command", () => {
   const killed = { kind: "signaled", signal: 9 } as const;
   const failed = (status: number, work: string) => ({ kind: "run-failed", status, work });
 
+  const stopped = (status: number, work: string) => ({ kind: "run-stopped", status, work });
+
   test.each<[NestedRun["outcome"], number, boolean, StepEnd | undefined, object]>([
     ["ok", 0, true, exited(0), exited(0)],
     ["ok", 3, true, exited(3), exited(0)],
@@ -157,8 +164,10 @@ describe("the run around a command", () => {
     ["failed", 0, true, exited(0), failed(125, "part")],
     ["failed", 7, true, undefined, failed(7, "part")],
     ["signaled", 137, true, killed, killed],
-    ["stopped", 143, true, killed, failed(143, "part")],
-    ["stopped", 143, false, undefined, failed(143, "none")],
+    ["stopped", 143, true, killed, stopped(143, "part")],
+    ["stopped", 7, true, exited(7), stopped(7, "part")],
+    ["stopped", 0, true, exited(0), stopped(143, "part")],
+    ["stopped", 143, false, undefined, stopped(143, "none")],
     ["timeout", 124, true, killed, { kind: "timed-out" }],
     ["idle_timeout", 124, true, killed, { kind: "timed-out" }],
     ["not_found", 127, false, undefined, { kind: "not-started", because: "not-found" }],

@@ -65,6 +65,32 @@ function play(
   }
 }
 
+describe("a step without side effects that alone was stopped", () => {
+  const stopped = (step: string): JobEvent => ({ kind: "step-stopped", step });
+  const stopLeft = (step: string): JobEvent => (step === "left" ? stopped(step) : done(step));
+
+  test("keeps what needs it from starting, and leaves the job unfinished", () => {
+    expect(play(begin(DIAMOND), stopLeft)).toEqual([
+      "top",
+      "left",
+      "right",
+      "interrupted step-stopped 143",
+    ]);
+    expect(play(begin(DIAMOND, { only: "top" }), stopped)).toEqual([
+      "top",
+      "interrupted step-stopped 143",
+    ]);
+  });
+
+  test("counts less than one that has failed, and than one of which nobody knows", () => {
+    const fail = (step: string): JobEvent => (step === "right" ? failed(step) : stopLeft(step));
+    expect(play(begin(DIAMOND), fail).at(-1)).toBe("failed step-failed 7");
+    const wonder = (step: string): JobEvent =>
+      step === "right" ? { kind: "step-unknown", step } : stopLeft(step);
+    expect(play(begin(DIAMOND), wonder).at(-1)).toBe("unknown step-unknown 3");
+  });
+});
+
 describe("steps are started", () => {
   test("one after the other, each behind what it needs", () => {
     expect(play(begin(DIAMOND))).toEqual(["top", "left", "right", "end", "done all-done 0"]);
