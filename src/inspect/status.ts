@@ -51,7 +51,7 @@ export interface StatusView {
 
 /** Jobs beyond that are in the history. */
 const MOST_JOBS = 100;
-/** So far back the last run of one job that has ended is looked for. */
+/** So far back the last run of one job that is over is looked for. */
 const LOOK_BACK = 20;
 
 /** @throws WatchdogError "state.unusable", "lease.unusable" */
@@ -60,18 +60,18 @@ export async function readStatus(question: StatusQuestion): Promise<StatusView> 
   const isAsked = (view: LeaseView): boolean => name === undefined || isLeaseNamed(view, name);
   const leases = await readLeases({ stateDirectory, isAsked }, treeLook);
   const running = findRunning(stateDirectory, name);
-  const last = findLast(stateDirectory, name, leases);
-  const broken = readBrokenCircuits(stateDirectory);
   const held = new Set(leases.filter(isTaken).map(runIdOf));
+  // Of one whose lock is taken the process may be out of sight (another pid namespace).
+  const isOver = (run: JournalRun): boolean =>
+    run.state === "ended" || !(held.has(run.runId) || isGoingOn(run));
+  const last = findLast(question, leases, isOver);
+  const broken = readBrokenCircuits(stateDirectory);
   return {
     stateDirectory,
     name,
     leases,
     runs: running.value.filter(({ runId }) => !held.has(runId)),
-    // Of one whose lock is taken the process may be out of sight (another pid namespace).
-    lastRuns: last.value.filter(
-      (run) => run.state === "ended" || !(held.has(run.runId) || isGoingOn(run)),
-    ),
+    lastRuns: last.value.filter(isOver),
     circuits: broken.circuits.filter(({ circuit }) => name === undefined || circuit.job === name),
     troubles: [
       ...findPlaceTroubles(stateDirectory),
@@ -90,18 +90,19 @@ function findRunning(stateDirectory: string, name: string | undefined): JournalV
   return { ...found, value };
 }
 
+/** @param isOver  it has ended, or nobody is left who could write down how */
 function findLast(
-  stateDirectory: string,
-  name: string | undefined,
+  { stateDirectory, name }: StatusQuestion,
   leases: readonly LeaseView[],
+  isOver: (run: JournalRun) => boolean,
 ): JournalView<JournalRun[]> {
   if (name === undefined) return viewAnswer(lastRuns(stateDirectory, MOST_JOBS), []);
   const history = viewAnswer<JournalRun[]>(
     readHistory(stateDirectory, { target: name, limit: LOOK_BACK }),
     [],
   );
-  const ended = history.value.filter((run) => run.state === "ended");
-  const last = ended.find((run) => run.outcome !== "locked") ?? ended[0];
+  const over = history.value.filter(isOver);
+  const last = over.find((run) => run.outcome !== "locked") ?? over[0];
   if (last !== undefined) return { ...history, value: [last] };
   const ids = [name, ...leases.flatMap((view) => runIdOf(view) ?? [])];
   const answers = ids.map((id) => findRun(stateDirectory, id));
