@@ -35,8 +35,9 @@ export const CHILD_VARIABLES: readonly ChildVariable[] = [
     name: "WATCHDOG_DEADLINE",
     isSet: true,
     help:
-      "Where --timeout is given to the run or to one around it: the first time at which it ends " +
-      "one of them, in seconds since 1970, as of the start; a pause puts it off.",
+      "Where --timeout is given to the run or to one around it, or its step of a job has a " +
+      "timeout: the first time at which it ends one of them, in seconds since 1970, as of the " +
+      "start; a pause puts it off.",
   },
   {
     name: "WATCHDOG_LEASE",

@@ -6,9 +6,11 @@
  * and never among the processes of another step. Any other is started directly, because a nested
  * run costs forty times as much as a command that does nothing.
  */
+import { DEADLINE, renderDeadline } from "../core/deadline.ts";
 import { keyOf } from "../core/environment-entries.ts";
 import { STEP_COMMAND } from "../core/job-order.ts";
 import type { StepCommand, StepSpec } from "../core/job-spec.ts";
+import type { WallAt } from "../core/time.ts";
 import { isFaultVariable } from "../os/faults.ts";
 
 /** Watchdog itself, also after an upgrade or an uninstall (proc(5)). */
@@ -66,14 +68,16 @@ export function wordsOfNestedRun(step: StepSpec, nested: NestedRun): readonly st
 /**
  * The caller's bytes, with the variables of the step in the place of any of the same name.
  * @param attempt  from 1
+ * @param deadlineAt  when its time limit ends it; undefined: it has none, or a run around it has it
  */
 export function environmentOf(
   caller: readonly Uint8Array[],
   env: StepSpec["env"],
-  attempt: number,
+  { attempt, deadlineAt }: { readonly attempt: number; readonly deadlineAt: WallAt | undefined },
 ): readonly Uint8Array[] {
   const own = new Map([...env].filter(([, value]) => value !== null));
   own.set(ATTEMPT, String(attempt));
+  if (deadlineAt !== undefined) own.set(DEADLINE, renderDeadline(caller, deadlineAt));
   const kept = caller.filter((entry) => {
     const key = keyOf(entry);
     return !own.has(key) && !isFaultVariable(key);

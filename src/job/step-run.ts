@@ -4,7 +4,8 @@
  *
  * Always: the step has /dev/null for its input, our own output and error, the umask and the signals
  * of whoever has started the job; nobody of its tree is left when it is told as ended. Clock:
- * MONOTONIC. State after a crash of ours: the watchdog around us ends what is left.
+ * MONOTONIC; the wall clock for what the step is told of its limit. State after a crash of ours:
+ * the watchdog around us ends what is left.
  */
 import { constants, readFileSync, unlinkSync } from "node:fs";
 import type { StepSpec } from "../core/job-spec.ts";
@@ -16,7 +17,9 @@ import {
   type NestedRun as NestedOutcome,
   type StepEnd,
 } from "../core/step-outcome.ts";
+import type { WallAt } from "../core/time.ts";
 import type { ProcessRow } from "../core/tree-members.ts";
+import { wallNow } from "../os/clock.ts";
 import { close, NONE, openHigh } from "../os/high-descriptors.ts";
 import type { Inheritance } from "../os/inheritance.ts";
 import { nameErrno } from "../os/sys.ts";
@@ -91,11 +94,12 @@ async function operate(
   const refusal = enter(directory);
   if (refusal !== undefined) return refusal;
   const nowhere = openHigh("/dev/null", constants.O_RDONLY);
+  const deadlineAt = timeoutMs === undefined ? undefined : ((wallNow() + timeoutMs) as WallAt);
   try {
     if (nowhere === NONE) return refuse("no descriptor is left");
     const running = runOperation({
       argv: words.map(encode),
-      environment: environmentOf(inherited.environment, step.env, attempt),
+      environment: environmentOf(inherited.environment, step.env, { attempt, deadlineAt }),
       inherited: { ...inherited, descriptors: [] },
       descriptors: [],
       timeoutMs,

@@ -2,6 +2,7 @@
  * The environment of the command: the caller's bytes, untouched and in order, less what stands for
  * options of watchdog's or names another pid, plus the variables of the run.
  */
+import { DEADLINE, renderDeadline } from "../core/deadline.ts";
 import { keyOf, splitRunPath, valueOf } from "../core/environment-entries.ts";
 import { joinNames, PAUSES_ON, splitNames } from "../core/environment-names.ts";
 import type { GrantedLease } from "../core/journal-entry.ts";
@@ -74,9 +75,7 @@ function listVariables(
   const pausesOn = [...new Set([...around, ...variables.pausesOn])];
   if (pausesOn.length > 0) own.set(PAUSES_ON, joinNames(pausesOn));
   if (variables.deadlineAt !== undefined) {
-    const outer = Number(valueOf(inherited, "WATCHDOG_DEADLINE") ?? Number.NaN);
-    const ours = Math.ceil(variables.deadlineAt / 1000);
-    own.set("WATCHDOG_DEADLINE", String(outer > 0 && outer < ours ? outer : ours));
+    own.set(DEADLINE, renderDeadline(inherited, variables.deadlineAt));
   }
   return own;
 }

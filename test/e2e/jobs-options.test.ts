@@ -13,6 +13,42 @@ import { waitFor } from "../support/wait-for.ts";
 const scene = openScene(import.meta.file);
 const LIMIT_MS = 120_000;
 
+describe("the time limit of a step", () => {
+  const tell = 'echo "$0 $(( ${WATCHDOG_DEADLINE:-0} - $(date +%s) ))" >>log';
+  /** The words of the lines, and the spans as whole hours. */
+  const hoursOf = (lines: readonly string[]): readonly unknown[] =>
+    lines.map((line) => {
+      const [name, seconds = ""] = line.split(" ");
+      return [name, Number(seconds) < 0 ? undefined : Math.round(Number(seconds) / 3_600)];
+    });
+  const words = (name: string): string[] => ["sh", "-c", tell, name];
+
+  test.each([1, 2])(
+    "is told to its command, the earlier of both where the job has one (max_parallel %d)",
+    async (max_parallel) => {
+      const steps = {
+        long: { command: words("long"), side_effects: "none", timeout: "9h" },
+        short: { command: words("short"), side_effects: "none", timeout: "2h", needs: ["long"] },
+        none: { command: words("none"), side_effects: "none", needs: ["short"] },
+      };
+      const job = makeJob(scene, `deadline-${max_parallel}`, steps, { max_parallel });
+      expect((await job.job("run")).status).toBe(0);
+      expect(hoursOf(job.lines("log"))).toEqual([
+        ["long", 9],
+        ["short", 2],
+        ["none", undefined],
+      ]);
+      expect((await job.job("run", "--timeout", "4h")).status).toBe(0);
+      expect(hoursOf(job.lines("log").slice(3))).toEqual([
+        ["long", 4],
+        ["short", 2],
+        ["none", 4],
+      ]);
+    },
+    LIMIT_MS,
+  );
+});
+
 describe("a step with options of watchdog run", () => {
   test(
     "is checked as a run is: its output must be there",

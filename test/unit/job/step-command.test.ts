@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { WallAt } from "../../../src/core/time.ts";
 import { environmentOf, nameOfNestedRun } from "../../../src/job/step-command.ts";
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
@@ -33,6 +34,19 @@ test("a step has each variable once, its own before the caller's", () => {
     ["B", null],
   ]);
   const bytes = caller.map((entry) => new TextEncoder().encode(entry));
-  const found = environmentOf(bytes, env, 2).map((entry) => new TextDecoder().decode(entry));
-  expect(found.toSorted()).toEqual(["A=step", "B=caller", "WATCHDOG_ATTEMPT=2"]);
+  const found = environmentOf(bytes, env, { attempt: 2, deadlineAt: undefined });
+  const texts = found.map((entry) => new TextDecoder().decode(entry));
+  expect(texts.toSorted()).toEqual(["A=step", "B=caller", "WATCHDOG_ATTEMPT=2"]);
+});
+
+test.each([
+  [[], 1_700_000_000_001, ["WATCHDOG_DEADLINE=1700000001"]],
+  [["WATCHDOG_DEADLINE=1699999999"], 1_700_000_000_001, ["WATCHDOG_DEADLINE=1699999999"]],
+  [["WATCHDOG_DEADLINE=1800000000"], 1_700_000_000_001, ["WATCHDOG_DEADLINE=1700000001"]],
+  [["WATCHDOG_DEADLINE=1800000000"], undefined, ["WATCHDOG_DEADLINE=1800000000"]],
+])("a step has the earlier of two deadlines: around it %p, its own %p", (around, at, expected) => {
+  const bytes = around.map((entry) => new TextEncoder().encode(entry));
+  const found = environmentOf(bytes, new Map(), { attempt: 1, deadlineAt: at as WallAt });
+  const texts = found.map((entry) => new TextDecoder().decode(entry));
+  expect(texts.filter((text) => text.startsWith("WATCHDOG_DEADLINE"))).toEqual(expected);
 });
