@@ -5,7 +5,8 @@
 import type { Meanings } from "./dependency-fields.ts";
 
 const FATES =
-  "how it went: `good`, `bad`, `stopped` (ended on request), `skipped` (refused for its lease), " +
+  "how it went: `good`, `bad`, `stopped` (ended on request), `skipped` (refused for its lease, " +
+  "or by its job: 78 with `job-refused`), " +
   "`running`, `unfinished` (its watchdog is gone, and nobody wrote its end down)";
 
 export function reportFields(): Meanings {
@@ -17,7 +18,7 @@ export function reportFields(): Meanings {
     "totals.good": "the outcome is `ok`",
     "totals.bad": "any other outcome",
     "totals.stopped": "ended on request",
-    "totals.skipped": "refused because another run held the lease",
+    "totals.skipped": "refused because another run held the lease, or by the job itself",
     "totals.running": "they go on",
     jobs: "every job that has run in the span; those that need a person come first",
     "jobs[].job": "its name",
@@ -31,7 +32,7 @@ export function reportFields(): Meanings {
     "jobs[].is_last_within": "whether that one belongs to the span",
     "jobs[].usual_ms": "median of up to 20 earlier good runs; null: fewer than 3",
     "jobs[].failures_in_row": "how many runs in a row have gone badly, up to the last one",
-    "jobs[].skipped_because": "who held the lease at the last skip; null: there was none",
+    "jobs[].skipped_because": "why the last skip was one, for people; null: there was none",
     "jobs[].leftovers": "how often a run has left processes",
     "jobs[].retries": "calls within `watchdog retry` that took more than one attempt",
     "jobs[].needs": "what of it needs a person, with the fields of `needs`",

@@ -51,6 +51,7 @@ const REASONS: Readonly<Record<OutcomeReason | typeof ABANDONED_BECAUSE, string>
   "step-unknown": "whether a step of the job has happened is for a person to say",
   "step-not-ended": "processes of a step outlived even KILL: nothing is started beside them",
   "job-refused": "the job cannot be begun, or gone on with, as it is",
+  "job-lost": "what was known of the job is lost, so that it cannot be gone on with",
   "job-broken-off": "the runner of the job met trouble of its own",
   "job-state-unwritten": "the journal did not take the state of a step of the job",
   "watchdog-killed": "watchdog was killed; nobody saw how the command ended",

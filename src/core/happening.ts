@@ -4,10 +4,12 @@
  *
  * Always: a run that ended is told by its end alone; the events that the journal also has of the
  * same thing (`lease_lost`, `dependency_down`, `refused`) are not told beside it. A start that was
- * refused because another run is at work is no failure, and is told to nobody.
+ * refused because another run is at work is no failure, and is told to nobody; one that was refused
+ * by its own job is none either, and changes nothing of what was bad before.
  */
 import type { EventName } from "./journal-entry.ts";
 import type { NoticeEvent } from "./notice.ts";
+import { isRefusedByJob } from "./refused-start.ts";
 import type { RunRecord } from "./run-record.ts";
 import type { Happening } from "./told-state.ts";
 
@@ -20,10 +22,11 @@ const ENDINGS: Readonly<Partial<Record<string, NoticeEvent>>> = {
 
 /** @param verdict  of the key that was refused; null: none was, or its holder is well */
 export function happeningOfEnd(
-  { outcome }: Pick<RunRecord, "outcome">,
+  { outcome, because }: Pick<RunRecord, "outcome" | "because">,
   verdict: string | null,
 ): Happening | undefined {
   if (outcome === null) return undefined;
+  if (isRefusedByJob({ because })) return { kind: "refused" };
   if (outcome === "ok") return { kind: "went-well" };
   if (outcome === "locked" && verdict === null) return undefined;
   const events: NoticeEvent[] =

@@ -21,6 +21,8 @@ export type JobReason =
   | "step-not-ended"
   /** What is to be done cannot be as it is: another file, a step that does not exist. */
   | "job-refused"
+  /** What was known of the job is lost: nobody can tell which of its steps have happened. */
+  | "job-lost"
   /** The journal did not take what must be written before the next step. */
   | "job-state-unwritten"
   /** Trouble of the runner's own, in the middle. */

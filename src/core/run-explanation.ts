@@ -61,6 +61,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   "step-unknown": "nobody knows whether a step of it has happened: a person must decide",
   "step-not-ended": "processes of a step outlived KILL, and nothing was started beside them",
   "job-refused": "it cannot be gone on with as it was asked to, so that no step was started",
+  "job-lost": "nobody can tell which of its steps have happened, so that no step was started",
   "job-state-unwritten": "what became of its steps could not be written down, and it was stopped",
   "job-broken-off": "its runner came to grief in the middle",
   "too-many-failed": "too many of its items have failed",

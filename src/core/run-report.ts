@@ -3,8 +3,10 @@
  * it, what was skipped, and what needs somebody. Pure: from rows of the journal to one report.
  *
  * Always: a job that needs a person comes before all that do not; a run that was refused for its
- * lease is a skip and never a failure; a run that was ended on request is neither good nor bad.
+ * lease, or by its job, is a skip and never a failure; a run that was ended on request is neither
+ * good nor bad.
  */
+import { type EndedStart, isRefusedStart } from "./refused-start.ts";
 import type { NamedProcess } from "./run-record.ts";
 
 /** How a run went, as far as a report tells it. */
@@ -40,6 +42,8 @@ export interface JobFacts {
   readonly lastFates: readonly Fate[];
   /** Why the last skip was one, as a sentence; undefined: there was none in the span. */
   readonly skippedBecause: string | undefined;
+  /** That one was refused by its job: the next one will be, too, where nobody mends it. */
+  readonly isRefusedByJob: boolean;
   /** In the span of the report. */
   readonly leftovers: number;
   readonly retries: number;
@@ -107,15 +111,14 @@ const ALWAYS_SKIPPED = 3;
 
 /** @param isGoingOn  the row says `running`, and its watchdog lives */
 export function decideFate(
-  run: { readonly state: "running" | "ended"; readonly outcome: string | null },
+  run: EndedStart & { readonly state: "running" | "ended" },
   isGoingOn: boolean,
 ): Fate {
   if (run.state === "running") return isGoingOn ? "running" : "unfinished";
+  if (isRefusedStart(run)) return "skipped";
   switch (run.outcome) {
     case "ok":
       return "good";
-    case "locked":
-      return "skipped";
     case "stopped":
       return "stopped";
     default:
@@ -199,6 +202,8 @@ function findNeeds(facts: JobFacts, failuresInRow: number): Need[] {
   }
   if (counts.skipped >= ALWAYS_SKIPPED && counts.skipped === counts.runs) {
     add("always-skipped", `skipped ${counts.skipped} times, and has not run once`);
+  } else if (facts.isRefusedByJob && counts.skipped === counts.runs) {
+    add("always-skipped", "refused by its job, and has not run once");
   }
   return needs;
 }

@@ -30,6 +30,8 @@ export interface ToldState {
 export type Happening =
   | { readonly kind: "started" }
   | { readonly kind: "went-well" }
+  /** A run has come to nothing, and its job is as good or bad as it was. */
+  | { readonly kind: "refused" }
   /** The most telling event first; `what` is the kind of bad: an outcome, `overdue`, `stalled`. */
   | {
       readonly kind: "went-bad";
@@ -78,6 +80,8 @@ export function decideNotices(
   switch (happening.kind) {
     case "started":
       return tell(before, pick(options, ["start"]), { since: null, failures: 0 });
+    case "refused":
+      return decideRefused(before, options);
     case "went-well":
       return decideGood(before, options);
     case "went-bad":
@@ -125,6 +129,12 @@ function decideBad(
   if (!isTold) return { state, notices: [] };
   const isReminder = !isNew;
   return { state, notices: [{ event, isReminder, since, failuresInRow: failures }] };
+}
+
+/** What lasts is told again when that is due; a ping has heard of the start, and hears the end. */
+function decideRefused(before: ToldState, options: TellingOptions): ToldDecision {
+  if (options.sink.kind !== "ping") return decideReminder(before, options);
+  return tell(before, pick(options, ["failure"]), { since: null, failures: before.failures });
 }
 
 /** What else is bad stays so. A ping has heard nothing of it, and hears nothing now. */

@@ -22,7 +22,9 @@ import {
   type ReportRows,
   type RunGlance,
 } from "../journal/report-queries.ts";
+import { isRefusedByJob } from "../core/refused-start.ts";
 import { renderIso } from "../core/time.ts";
+import type { JournalRun } from "../journal/queries.ts";
 import { readBrokenCircuits } from "./circuits.ts";
 import { isGoingOn, viewAnswer } from "./journal-runs.ts";
 import { findPlaceTroubles } from "./lease-places.ts";
@@ -94,14 +96,20 @@ function gatherFacts(rows: JobRows, since: number): Omit<JobFacts, "isStep"> {
     isLastWithin: last !== undefined && (last.startedAt >= since || last.state === "running"),
     goodDurationsMs: rows.goodDurationsMs,
     lastFates,
-    skippedBecause:
-      lastSkip === undefined ? undefined : describeHolder(lastSkip.record?.held_by ?? null),
+    skippedBecause: lastSkip === undefined ? undefined : describeSkip(lastSkip),
+    isRefusedByJob: lastSkip !== undefined && isRefusedByJob(lastSkip),
     leftovers: events["leftovers"] ?? 0,
     retries: events["retried"] ?? 0,
     unsignalable: last?.record?.unsignalable ?? [],
     suspicions: (last?.record?.suspicions ?? []).map(describeSuspicion),
   };
 }
+
+function describeSkip(run: JournalRun): string {
+  return isRefusedByJob(run) ? BY_ITS_JOB : describeHolder(run.record?.held_by ?? null);
+}
+
+const BY_ITS_JOB = "its job cannot be gone on with as it was asked to";
 
 function fateOf(run: RunGlance): Fate {
   return decideFate(run, run.state === "running" && isGoingOn(run));

@@ -5,6 +5,7 @@
  * Always: read only, but that the journal reads its spool in; without a state directory everything
  * is empty. Clock and crash behaviour: as leases.ts.
  */
+import { isRefusedStart } from "../core/refused-start.ts";
 import {
   findRun,
   type JournalAnswer,
@@ -102,7 +103,7 @@ function findLast(
     [],
   );
   const over = history.value.filter(isOver);
-  const last = over.find((run) => run.outcome !== "locked") ?? over[0];
+  const last = over.find((run) => !isRefusedStart(run)) ?? over[0];
   if (last !== undefined) return { ...history, value: [last] };
   const ids = [name, ...leases.flatMap((view) => runIdOf(view) ?? [])];
   const answers = ids.map((id) => findRun(stateDirectory, id));

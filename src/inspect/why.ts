@@ -6,6 +6,7 @@
  * Always: read only, but that the journal reads its spool in. Clock: none; pids of running rows are
  * looked up in /proc.
  */
+import { isRefusedByJob, isRefusedStart } from "../core/refused-start.ts";
 import { explainRun, type RunExplanation } from "../core/run-explanation.ts";
 import { decideFate, type Fate, medianOf } from "../core/run-report.ts";
 import { renderIso } from "../core/time.ts";
@@ -55,14 +56,16 @@ const LOOK_BACK = 200;
 const GOOD_RUNS = 20;
 const MOST_EVENTS = 1_000;
 const TAIL_LINES = 20;
+/** Lines of a refusal: why, and a hint. */
+const MOST_SAID = 3;
 
 export function readWhy({ stateDirectory, target }: WhyQuestion): WhyView {
   const question = { target, limit: LOOK_BACK };
   const history = viewAnswer<JournalRun[]>(readHistory(stateDirectory, question), []);
   const [newest] = history.value;
-  const isSkip = ({ outcome }: JournalRun): boolean => outcome === "locked";
-  const firstRun = history.value.findIndex((run) => !isSkip(run));
-  const before = newest !== undefined && isSkip(newest) ? history.value[firstRun] : undefined;
+  const firstRun = history.value.findIndex((run) => !isRefusedStart(run));
+  const before =
+    newest !== undefined && isRefusedStart(newest) ? history.value[firstRun] : undefined;
   const good = history.value.filter((run) => run.outcome === "ok" && run !== (before ?? newest));
   const explain = (run: JournalRun | undefined): ExplainedRun | undefined =>
     run === undefined ? undefined : explainRow(stateDirectory, run);
@@ -95,9 +98,16 @@ function explainRow(stateDirectory: string, run: JournalRun): ExplainedRun {
 function explain(stateDirectory: string, run: JournalRun, fate: Fate): RunExplanation | undefined {
   if (run.record === undefined) return undefined;
   const { sentence, evidence } = explainRun(run.record, fate, run.abandonedBy);
+  if (isRefusedByJob(run)) return { sentence, evidence: [...listSaid(run), ...evidence] };
   const steps = explainSteps(stateDirectory, run, isGoingOn(run));
   if (steps === undefined) return { sentence, evidence };
   return { sentence, evidence: [...steps, ...evidence.filter(([label]) => label !== "steps")] };
+}
+
+/** What its job has said, which the record does not hold. */
+function listSaid(run: JournalRun): RunExplanation["evidence"] {
+  const { tail = [] } = readTail(run);
+  return tail.slice(-MOST_SAID).map((line) => ["said", line] as const);
 }
 
 /** A log that cannot be read is a line about it, and no reason to tell nothing. */

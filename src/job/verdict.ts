@@ -285,7 +285,11 @@ export function refuseBegun(
         verdict: config,
       };
     case "lost":
-      return { lines: messages.lost(name, begun.reason), verdict: config };
+      // It is told as a failure: each night would be refused so.
+      return {
+        lines: messages.lost(name, begun.reason),
+        verdict: { ...config, because: "job-lost" },
+      };
     case "unreadable":
       return {
         lines: [messages.unreadable(name, begun.reason)],

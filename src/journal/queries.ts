@@ -7,6 +7,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { type LeaseKey, parseKey } from "../core/lease-key.ts";
+import { JOB_REFUSED } from "../core/refused-start.ts";
 import { monotonicNow } from "../os/clock.ts";
 import { pauseThread } from "../os/timers.ts";
 import { closeQuietly, openExisting } from "./open.ts";
@@ -134,7 +135,7 @@ export function lastRunOf(
   return askJournal(stateDirectory, (db) => selectLast(db, OF_JOB, job)[0]);
 }
 
-/** The last run of each job, as `lastRunOf`, newest first. */
+/** The same of each job, but a run that its job has refused is a refusal too; newest first. */
 export function lastRuns(stateDirectory: string, limit: number): JournalAnswer<JournalRun[]> {
   return askJournal(stateDirectory, (db) => {
     const jobs = db
@@ -142,7 +143,7 @@ export function lastRuns(stateDirectory: string, limit: number): JournalAnswer<J
         "SELECT job FROM runs GROUP BY job ORDER BY max(sort_at) DESC, max(seq) DESC LIMIT ?",
       )
       .all(limit);
-    return jobs.flatMap(({ job }) => selectLast(db, OF_JOB, job));
+    return jobs.flatMap(({ job }) => selectLast(db, OF_JOB, job, IS_REFUSED));
   });
 }
 
@@ -165,6 +166,9 @@ function selectEvents(
 }
 
 const OF_JOB = "job = ?";
+const IS_LOCKED = "(outcome IS 'locked')";
+/** As `isRefusedStart`. */
+export const IS_REFUSED = `(outcome IS 'locked' OR because IS '${JOB_REFUSED}')`;
 const OF_RUN = "run_id = ?";
 /** As `renderLeases` writes them. It reads all rows where no run has had the key. */
 const OF_KEY = "instr(leases, ?) > 0";
@@ -191,21 +195,32 @@ function leaseBeginning({ kind, name }: LeaseKey): string {
   return `${JSON.stringify({ kind, name }).slice(0, -1)},"generation":`;
 }
 
-/** The last run of a job that was, or was not, refused for a lease. @param since  of its order */
+/**
+ * The last run of a job that was, or was not, a start that was refused.
+ * @param since  of its order
+ */
 export function lastOfJob(
   db: Database,
   job: string,
   which: "granted" | "skipped",
   since = Number.MIN_SAFE_INTEGER,
 ): JournalRun | undefined {
-  const is = which === "skipped" ? "IS" : "IS NOT";
-  const where = `WHERE ${OF_JOB} AND outcome ${is} 'locked' AND sort_at >= ? ${NEWEST_FIRST}`;
+  const is = which === "skipped" ? IS_REFUSED : `NOT ${IS_REFUSED}`;
+  const where = `WHERE ${OF_JOB} AND ${is} AND sort_at >= ? ${NEWEST_FIRST}`;
   return selectRuns(db, where, job, since, 1)[0];
 }
 
-/** The last one that was not refused for a lease; the last refusal where there is no other. */
-function selectLast(db: Database, where: string, text: string): JournalRun[] {
-  const granted = `WHERE ${where} AND outcome IS NOT 'locked' ${NEWEST_FIRST}`;
+/**
+ * The last one that was not refused for a lease; the last refusal where there is no other.
+ * @param refused  what else counts as a refusal
+ */
+function selectLast(
+  db: Database,
+  where: string,
+  text: string,
+  refused: string = IS_LOCKED,
+): JournalRun[] {
+  const granted = `WHERE ${where} AND NOT ${refused} ${NEWEST_FIRST}`;
   const last = selectRuns(db, granted, text, 1);
   return last.length > 0 ? last : selectRuns(db, `WHERE ${where} ${NEWEST_FIRST}`, text, 1);
 }

@@ -6,7 +6,13 @@
  * bound. Clock: none; the span is handed in as wall-clock milliseconds.
  */
 import type { Database } from "bun:sqlite";
-import { askJournal, type JournalAnswer, lastOfJob, type JournalRun } from "./queries.ts";
+import {
+  askJournal,
+  IS_REFUSED,
+  type JournalAnswer,
+  lastOfJob,
+  type JournalRun,
+} from "./queries.ts";
 
 /** Jobs beyond these are counted and not told of. */
 export const MOST_REPORTED_JOBS = 500;
@@ -85,7 +91,7 @@ function countJobs(db: Database, since: number): Counts[] {
   return db
     .query<Counts, [number]>(
       `SELECT job, count(*) AS runs, sum(outcome IS 'ok') AS good,
-         sum(outcome IS 'stopped') AS stopped, sum(outcome IS 'locked') AS skipped
+         sum(outcome IS 'stopped') AS stopped, sum(${IS_REFUSED}) AS skipped
        FROM runs WHERE ${IS_OF_SPAN} GROUP BY job ORDER BY max(sort_at) DESC, job`,
     )
     .all(since);
@@ -98,7 +104,7 @@ function describeJob(
 ): Pick<JobRows, "last" | "lastSkip" | "goodDurationsMs" | "lastRuns"> {
   const lastRuns = selectGlances(
     db,
-    "WHERE job = ? AND outcome IS NOT 'locked' ORDER BY sort_at DESC, seq DESC LIMIT ?",
+    `WHERE job = ? AND NOT ${IS_REFUSED} ORDER BY sort_at DESC, seq DESC LIMIT ?`,
     [job, LOOK_BACK],
   );
   const [newest] = lastRuns;

@@ -61,6 +61,15 @@ test("the last run is the last that was let start, of whatever day, beside its s
   expect(rows?.lastSkip?.runId).toBe(runId(number));
 });
 
+test("a run that its job has refused is a skip, and hides none that was let start", () => {
+  const refused = { outcome: "config_error", because: "job-refused" } as const;
+  const jobs = read(run("nightly", 1, {}), run("nightly", 2, refused), run("nightly", 3, refused));
+  const rows = jobs.get("nightly");
+  expect(rows).toMatchObject({ runs: 3, skipped: 2 });
+  expect([rows?.last?.outcome, rows?.lastRuns.length]).toEqual(["failed", 1]);
+  expect(rows?.lastSkip?.because).toBe("job-refused");
+});
+
 test("what is usual is that of the good runs before the last one", () => {
   const jobs = read(
     run("nightly", -30, good(1_000)),

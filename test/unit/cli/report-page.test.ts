@@ -29,6 +29,7 @@ function viewOf(job: string, word: string): ReportView {
     goodDurationsMs: [1_000, 1_000, 1_000],
     lastFates: ["bad"],
     skippedBecause: word,
+    isRefusedByJob: false,
     leftovers: 1,
     retries: 1,
     unsignalable: [{ pid: 7, command: word }],

@@ -46,6 +46,7 @@ function factsOf(change: Partial<JobFacts> & { readonly fates?: readonly Fate[] 
     goodDurationsMs: [],
     lastFates: own,
     skippedBecause: undefined,
+    isRefusedByJob: false,
     leftovers: 0,
     retries: 0,
     unsignalable: [],
@@ -68,10 +69,15 @@ test("every outcome has one fate: a skip is no failure, and a request is neither
     [null, "bad"],
   ];
   for (const [outcome, fate] of table) {
-    expect([outcome, decideFate({ state: "ended", outcome }, true)]).toEqual([outcome, fate]);
+    const ended = { state: "ended", outcome, because: "exited" } as const;
+    expect([outcome, decideFate(ended, true)]).toEqual([outcome, fate]);
   }
-  expect(decideFate({ state: "running", outcome: null }, true)).toBe("running");
-  expect(decideFate({ state: "running", outcome: null }, false)).toBe("unfinished");
+  const refused = { state: "ended", outcome: "config_error" } as const;
+  expect(decideFate({ ...refused, because: "job-refused" }, true)).toBe("skipped");
+  expect(decideFate({ ...refused, because: "job-lost" }, true)).toBe("bad");
+  const running = { state: "running", outcome: null, because: null } as const;
+  expect(decideFate(running, true)).toBe("running");
+  expect(decideFate(running, false)).toBe("unfinished");
 });
 
 describe("a job", () => {
@@ -121,6 +127,14 @@ describe("a job", () => {
       ["always-skipped", "skipped 3 times, and has not run once"],
     ]);
     expect(needsOf({ fates: ["good", "skipped", "skipped", "skipped"] })).toEqual([]);
+    // Where nothing else has run since, its job refuses the next start too.
+    expect(needsOf({ fates: ["skipped"], isRefusedByJob: true })).toEqual([
+      ["always-skipped", "refused by its job, and has not run once"],
+    ]);
+    expect(needsOf({ fates: ["skipped", "good"], isRefusedByJob: true })).toEqual([]);
+    expect(needsOf({ fates: ["skipped", "bad"], isRefusedByJob: true })).toEqual([
+      ["failed", "failed"],
+    ]);
   });
 });
 

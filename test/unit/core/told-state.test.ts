@@ -71,6 +71,28 @@ describe("a job", () => {
     ]);
   });
 
+  test("that refuses a start is as it was: what lasts is told again when that is due", () => {
+    const refused: Happening = { kind: "refused" };
+    expect(hear([GOOD, refused, BAD, refused, TIMEOUT, GOOD, refused])).toEqual([
+      "-",
+      "-",
+      "failure",
+      "-",
+      "timeout",
+      "recovered",
+      "-",
+    ]);
+    const late = [0, 1, DAY_MS, DAY_MS + 1];
+    expect(hear([BAD, refused, refused, refused], sinkOf(), late)).toEqual([
+      "failure",
+      "-",
+      "failure again",
+      "-",
+    ]);
+    // It has heard of the start, and waits for an end.
+    expect(hear([GOOD, refused, GOOD], PING)).toEqual(["success", "failure", "success"]);
+  });
+
   test("that stays bad is told again after the span, and not before", () => {
     const late = [0, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS];
     expect(hear([BAD, BAD, BAD, BAD, BAD], sinkOf(), late)).toEqual([
