@@ -31,7 +31,7 @@ import type { StepSpec } from "./job-spec.ts";
 import type { ArtifactRecord, StepRecord, StepState } from "./step-record.ts";
 
 export type RefusalReason =
-  /** `resume`, and no job is unfinished. */
+  /** `resume`, or a decision about a step, and no job is unfinished. */
   | "nothing-to-resume"
   /** The unfinished job of this name is that of another file. */
   | "other-file"
@@ -90,7 +90,9 @@ type Refused = Extract<ResumeDecision, { kind: "refused" }>;
 function refuseEarly(facts: ResumeFacts): Refused | undefined {
   const { spec, known, asked } = facts;
   const isNew = isBeginning(facts);
-  if (asked.verb === "resume" && isNew) return refuse("nothing-to-resume");
+  // Who decides about a step means a job that was begun: a new one would run it from the start.
+  const goesOn = asked.verb === "resume" || asked.accepted.size > 0;
+  if (goesOn && isNew) return refuse("nothing-to-resume");
   if (isNew || known === undefined) return undefined;
   if (known.file !== spec.file) {
     const open = known.steps.filter((record) => isUndecided(record, facts));

@@ -299,6 +299,17 @@ describe("refused is", () => {
     expect(decideResume(gather({ asked, known: unfinished })).kind).toBe("resume");
   });
 
+  test("to decide about a step where nothing is unfinished: it would be run from the start", () => {
+    for (const as of ["retry", "done", "fail"] as const) {
+      const asked = ask({ accepted: new Map([["upload", as]]) });
+      expect(decide(gather({ asked }))).toEqual(["refused nothing-to-resume"]);
+      const over = { ...unfinished, state: "done" as const };
+      expect(decide(gather({ asked, known: over }, EARLIER))).toEqual([
+        "refused nothing-to-resume",
+      ]);
+    }
+  });
+
   test("to go on with the job of another file, but not to begin a fresh one", () => {
     const other = { ...unfinished, file: "/srv/other/nightly.yaml" };
     expect(decide(gather({ known: other }))).toEqual(["refused other-file"]);
