@@ -29,7 +29,10 @@ export type InputPrint =
   /** One of its inputs cannot be read. @param detail  for people */
   | { readonly kind: "unread"; readonly detail: string };
 
-/** The last time that a step of this name was done, in an earlier job of this name. */
+/**
+ * The last time that a step of this name was done, in an earlier job of this name, where none has
+ * tried it since.
+ */
 export interface EarlierStep {
   readonly record: StepRecord;
   readonly artifacts: readonly ArtifactRecord[];

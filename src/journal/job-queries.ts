@@ -44,7 +44,7 @@ export interface StoredJob {
   readonly attempts: readonly StepAttempt[];
 }
 
-/** The last time that a step of a job of this name was done. */
+/** The last time that a step of a job of this name was done, where none has tried it since. */
 export interface DoneStep {
   readonly jobId: string;
   readonly record: StepRecord;
@@ -154,8 +154,9 @@ export function readJob(
 }
 
 /**
- * By the names of these steps; one that was never done is left out. What a job of the same name has
- * done in another directory, it has not done here.
+ * By the names of these steps; one that was never done is left out, and so is one that a newer job
+ * has begun and not done: the newest word about it counts. What a job of the same name has done in
+ * another directory, it has not done here.
  */
 export function readLastDone(
   stateDirectory: string,
@@ -265,14 +266,20 @@ function selectAttempts(db: Database, jobId: string): StepAttempt[] {
 }
 
 /**
- * One search of an index for each step, however many jobs there were; those of another directory
- * are passed over one by one.
+ * One search of an index for each step, however many jobs there were, and one of each job since;
+ * those of another directory are passed over one by one. What was begun there, or sent back to be
+ * run because a person has said so, is newer than that it was done.
  */
 const LAST_DONE =
-  "WITH last AS (SELECT wanted.value AS step, (SELECT one.job_seq FROM steps AS one " +
+  "WITH done AS (SELECT wanted.value AS step, (SELECT one.job_seq FROM steps AS one " +
   "CROSS JOIN jobs ON jobs.seq = one.job_seq AND jobs.directory = ?3 " +
   "WHERE one.job = ?1 AND one.step = wanted.value AND one.state = 'done' " +
-  "ORDER BY one.job_seq DESC LIMIT 1) AS seq FROM json_each(?2) AS wanted) ";
+  "ORDER BY one.job_seq DESC LIMIT 1) AS seq FROM json_each(?2) AS wanted), " +
+  "last AS (SELECT step, seq FROM done WHERE NOT EXISTS (SELECT 1 FROM jobs AS newer " +
+  "CROSS JOIN steps AS tried ON tried.job_id = newer.job_id AND tried.step = done.step " +
+  "WHERE newer.name = ?1 AND newer.directory = ?3 AND newer.seq > done.seq " +
+  "AND (tried.state <> 'pending' OR tried.attempt > 0 " +
+  "OR tried.because IN ('asked', 'accepted-retry')))) ";
 
 function selectLastDone(
   db: Database,

@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { listJobs, readJob, readLastDone, readNewestJob } from "../../src/journal/job-queries.ts";
+import type { StepRecord } from "../../src/core/step-record.ts";
 import type { JournalAnswer } from "../../src/journal/queries.ts";
 import {
   artifactsOf,
@@ -142,7 +143,6 @@ describe("the last time that a step was done", () => {
     const found = valueOf(readLastDone(state, JOB, ["a", "b", "c", "d", "none"]));
     expect([...found].map(([step, { jobId }]) => [step, jobId])).toEqual([
       ["a", jobIdOf(3)],
-      ["b", jobIdOf(2)],
       ["c", jobIdOf(1)],
     ]);
     expect(found.get("a")).toMatchObject({ record: { because: "unchanged" }, artifacts });
@@ -165,7 +165,50 @@ describe("the last time that a step was done", () => {
     await written(store.completeStep(done("a"), []));
     await written(store.changeSteps([{ record: pending("a", { attempt: 1 }) }]));
     store.close();
-    expect(valueOf(readLastDone(state, JOB, ["a"])).get("a")?.jobId).toBe(jobIdOf(1));
+    expect(valueOf(readLastDone(state, JOB, ["a"])).has("a")).toBe(false);
+  });
+
+  test("is none where a newer job has tried it, and was not told that it is done", async () => {
+    const state = scene.newState();
+    const since = {
+      running: pending("running"),
+      interrupted: pending("interrupted", { state: "interrupted", because: "stopped" }),
+      failed: failed("failed"),
+      refused: pending("refused", { state: "failed", because: "accepted-fail" }),
+      unknown: pending("unknown", { state: "unknown", because: "no-settle" }),
+      again: pending("again", { because: "accepted-retry" }),
+      redone: pending("redone", { because: "asked" }),
+      begun: pending("begun", { attempt: 1, because: "settled-not-happened" }),
+      // Nothing has become of these.
+      left: pending("left"),
+      back: pending("back", { because: "needs-changed" }),
+      // It has left the file.
+      gone: undefined,
+    };
+    const names = Object.keys(since);
+    await addJob(state, 1, names);
+    const steps = Object.values(since).flatMap((record) => (record === undefined ? [] : [record]));
+    const begin = async (number: number, records: readonly StepRecord[]) => {
+      const { store } = openJobStore(state, number);
+      const changes = records.map((record) => ({ record }));
+      await written(store.begin(newJob([], { jobId: jobIdOf(number), steps: changes })));
+      return store;
+    };
+    const second = await begin(2, steps);
+    await written(second.startStep(running("running")));
+    second.close();
+    const found = () => [...valueOf(readLastDone(state, JOB, names)).keys()].toSorted();
+    expect(found()).toEqual(["back", "gone", "left"]);
+    // A still newer job that has not come to them takes nothing of that back.
+    (
+      await begin(
+        3,
+        names.map((name) => pending(name)),
+      )
+    ).close();
+    expect(found()).toEqual(["back", "gone", "left"]);
+    await addJob(state, 4, ["failed"]);
+    expect(found()).toEqual(["back", "failed", "gone", "left"]);
   });
 });
 
