@@ -152,3 +152,13 @@ export function listTakenOver({ steps }: JobSpec, asked: AskedOfJob): ReadonlySe
   const run = dependentsOf(steps, [from]);
   return new Set(steps.flatMap(({ name }) => (name === from || run.has(name) ? [] : [name])));
 }
+
+/**
+ * With `--only` those that are neither it nor needed by it: whatever would have to be done about
+ * them, they stay what they are.
+ */
+export function listLeftAlone({ steps }: JobSpec, { only }: AskedOfJob): ReadonlySet<string> {
+  if (only === undefined) return new Set();
+  const meant = needsOf(steps, [only]);
+  return new Set(steps.flatMap(({ name }) => (name === only || meant.has(name) ? [] : [name])));
+}

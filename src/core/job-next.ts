@@ -30,6 +30,14 @@ interface Graph {
   readonly dependents: readonly (readonly number[])[];
   /** The only one that may be started; undefined: all of them. */
   readonly only: number | undefined;
+  readonly isDoubted: boolean;
+}
+
+/** `--only`. */
+export interface RunAlone {
+  readonly only?: string | undefined;
+  /** Of the others one is called done which is not as it was: with it the job is not done. */
+  readonly isDoubted?: boolean;
 }
 
 /** Never changed: each event gives a new one. */
@@ -103,7 +111,7 @@ export type FinishReason =
 export function beginProgress(
   order: readonly StepNode[],
   records: ReadonlyMap<string, StepRecord>,
-  only?: string,
+  { only, isDoubted = false }: RunAlone = {},
 ): JobProgress {
   const { needs, dependents } = linkSteps(order);
   const names = order.map(({ name }) => name);
@@ -115,7 +123,13 @@ export function beginProgress(
     return record?.state === "failed" ? [[place, statusOfRecord(record)] as const] : [];
   });
   return {
-    graph: { names, places, dependents, only: only === undefined ? undefined : places.get(only) },
+    graph: {
+      names,
+      places,
+      dependents,
+      only: only === undefined ? undefined : places.get(only),
+      isDoubted,
+    },
     states,
     open: needs.map((list) => list.filter((need) => states[need] !== "done").length),
     statuses: new Map(failed),
@@ -200,13 +214,13 @@ type Finish = Extract<JobNext, { kind: "finish" }>;
 
 function finish(progress: JobProgress): Finish {
   const { states, stopSignal, graph } = progress;
-  if (states.every((state) => state === "done")) return end("done", "all-done", 0);
+  const isDone = states.every((state) => state === "done") && !graph.isDoubted;
+  if (isDone) return end("done", "all-done", 0);
   if (stopSignal !== undefined) return end("interrupted", "stop-asked", 128 + stopSignal);
   if (progress.isHeldBack && isLeftToDo(progress)) {
     return end("interrupted", "step-not-ended", EXIT.wrapper_error);
   }
-  const whole = finishWhole(progress);
-  return graph.only === undefined ? whole : finishOnly(progress, graph.only, whole);
+  return graph.only === undefined ? finishWhole(progress) : finishOnly(progress, graph.only);
 }
 
 /** A step would be started, or gone on with, or asked about, if nothing kept it back. */
@@ -235,8 +249,20 @@ function finishWhole({ states, statuses, stopped }: JobProgress): Finish {
 }
 
 /** The job stands as it does; the exit status speaks of what was to be run. */
-function finishOnly({ states, statuses }: JobProgress, only: number, whole: Finish): Finish {
-  if (states[only] === "done") return end(whole.state, "only-done", 0);
+function finishOnly({ states, statuses, stopped }: JobProgress, only: number): Finish {
+  const whole = stateOf(states);
+  const state = states[only];
+  if (state === "done") return end(whole, "only-done", 0);
+  if (stopped.has(only)) return end(whole, "step-stopped", STOPPED_STATUS);
+  const isUnclear = state === "unknown" || state === "interrupted";
+  if (isUnclear) return end("unknown", "step-unknown", UNKNOWN_STATUS);
   const status = statuses.get(only);
-  return status === undefined ? whole : end(whole.state, "step-failed", status);
+  if (status === undefined) return end(whole, "only-blocked", 1);
+  return end(whole, "step-failed", status);
+}
+
+/** Of a job that nobody has carried further: one that was interrupted is for who goes on with it. */
+function stateOf(states: readonly StepState[]): Finish["state"] {
+  if (states.includes("unknown")) return "unknown";
+  return states.includes("failed") ? "failed" : "interrupted";
 }

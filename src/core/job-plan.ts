@@ -33,7 +33,10 @@ export interface PlannedStep {
   readonly removesArtifacts: boolean;
   /** The journal calls an attempt running that has ended with its watchdog. */
   readonly endsAttempt: boolean;
-  /** What was changed since it was started: with that it is not done even if it has happened. */
+  /**
+   * What was changed since it was started: with that it is not done even if it has happened. Of one
+   * that stays done because another one is run alone: it would be sent back.
+   */
   readonly changed: Change | undefined;
   /** To be written with a step that is done from now on. */
   readonly artifacts: readonly ArtifactRecord[] | undefined;

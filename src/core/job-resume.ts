@@ -5,15 +5,21 @@
  *
  * Always: a step that may do harm when it runs twice is to run only where it was never started,
  * where its command has said by its status that it failed, or where a person has named it; what is
- * `unknown` stays so until a person says otherwise; nothing is called done whose artifacts nobody
+ * `unknown` stays so until a person says otherwise; what was not asked for stays as it is; nothing is called done whose artifacts nobody
  * has looked at; a step is done only where all that it needs is, but where a person has called it
  * so; in a job that is gone on with nothing is forgotten that a person must decide.
  */
 import { assert } from "./errors.ts";
 import type { AcceptedAs } from "./job-asked.ts";
 import { BeginningPlan } from "./job-begin.ts";
-import { isBeginning, listNamed, listTakenOver, type ResumeFacts } from "./job-facts.ts";
-import { orderSteps } from "./job-graph.ts";
+import {
+  isBeginning,
+  listLeftAlone,
+  listNamed,
+  listTakenOver,
+  type ResumeFacts,
+} from "./job-facts.ts";
+import { dependentsOf, orderSteps } from "./job-graph.ts";
 import {
   type Change,
   findChange,
@@ -39,6 +45,8 @@ export type RefusalReason =
   | "nothing-to-decide"
   /** `--accept-unknown STEP=done`, and its artifacts are not as it must leave them. */
   | "accepted-without-artifacts"
+  /** `--redo` or `--from` names a step of which nobody knows whether it has happened. */
+  | "undecided-named"
   /** What must be done for `--from` or `--only` is not, or no longer holds. */
   | "not-done"
   /** The file no longer has a step of which nobody knows whether it has happened. */
@@ -132,10 +140,16 @@ class ResumePlan extends Plan {
   readonly #records: ReadonlyMap<string, StepRecord>;
   readonly #artifacts: ReadonlyMap<string, readonly ArtifactRecord[]>;
   readonly #named: ReadonlySet<string>;
+  readonly #leftAlone: ReadonlySet<string>;
+  /** Those that need the one that is run alone. */
+  readonly #behind: ReadonlySet<string>;
 
   /** @param ordered  each step behind all that it needs */
   constructor(facts: ResumeFacts, ordered: readonly StepSpec[]) {
     super(facts);
+    const { spec, asked } = facts;
+    this.#leftAlone = listLeftAlone(spec, asked);
+    this.#behind = dependentsOf(spec.steps, asked.only === undefined ? [] : [asked.only]);
     this.#records = new Map(facts.known?.steps.map((record) => [record.step, record]));
     this.#artifacts = Map.groupBy(facts.known?.artifacts ?? [], ({ step }) => step);
     this.#named = listNamed(facts.asked);
@@ -159,7 +173,8 @@ class ResumePlan extends Plan {
   #plan(step: StepSpec, record: StepRecord): PlannedStep {
     const accepted = this.facts.asked.accepted.get(step.name);
     if (accepted !== undefined) return this.#accept(step, record, accepted);
-    if (this.#named.has(step.name)) return this.#again(record, { because: "asked", detail: null });
+    if (this.#named.has(step.name)) return this.#redo(step, record);
+    if (this.#leftAlone.has(step.name)) return this.#leave(step, record);
     switch (record.state) {
       case "pending":
         return this.#wait(record);
@@ -173,6 +188,40 @@ class ResumePlan extends Plan {
       case "running":
         return this.#afterInterruption(step, record);
     }
+  }
+
+  /** Whether it may run again after all is asked of a person in words that say what is at stake. */
+  #redo(step: StepSpec, record: StepRecord): PlannedStep {
+    if (mayHaveHappened(record, this.#isUnsafe(step))) {
+      return this.#refuse(record, "undecided-named", null);
+    }
+    return this.#again(record, { because: "asked", detail: null });
+  }
+
+  /** Another one is run alone. */
+  #leave(step: StepSpec, record: StepRecord): PlannedStep {
+    if (record.state === "done") return this.#leaveDone(step, record);
+    const isRunning = record.state === "running";
+    const because = "watchdog-killed";
+    const left = isRunning ? this.write(record, { state: "interrupted", because }) : record;
+    return {
+      ...UNTOUCHED,
+      record: left,
+      because: left.state === "pending" ? (left.because ?? "not-begun") : left.because,
+      isChanged: isRunning,
+      todo: left.state === "unknown" ? "person" : "nothing",
+    };
+  }
+
+  /** What it was made of is made anew: nobody would see that later. */
+  #leaveDone(step: StepSpec, record: StepRecord): PlannedStep {
+    const only = this.facts.asked.only ?? "";
+    const isMadeAnew =
+      this.#records.get(only)?.state === "done" && this.steps.get(only)?.todo === "run";
+    if (isMadeAnew && this.#behind.has(step.name)) return this.#verify(step, record);
+    const artifacts = this.#artifacts.get(step.name) ?? [];
+    const changed = findChange(step, record, artifacts, this.factsOf(step));
+    return { ...UNTOUCHED, record, because: record.because, isChanged: false, changed };
   }
 
   #wait(record: StepRecord): PlannedStep {

@@ -9,6 +9,8 @@ import { isCount, isObject, isText } from "./shapes.ts";
 export type JobReason =
   /** All are done. */
   | "all-done"
+  /** `--only`: the step that was asked for is, and nothing is said of the job as a whole. */
+  | "only-done"
   /** A step has failed, by its own status. */
   | "step-failed"
   /** Somebody has stopped a step alone, and nothing else went wrong. */

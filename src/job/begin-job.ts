@@ -42,6 +42,8 @@ export type Begun =
       readonly kind: "begun";
       readonly how: Decided["kind"];
       readonly steps: readonly PlannedStep[];
+      /** With `--only`: the job was begun so, or is begun. */
+      readonly isForOneStep: boolean;
     }
   | Extract<ResumeDecision, { kind: "refused" }>
   | Extract<JobRecall, { kind: "lost" | "unreadable" }>
@@ -61,7 +63,10 @@ export async function beginJob(parts: BeginParts): Promise<Begun> {
   // left what outlived KILL.
   if (stop.isAsked) return { kind: "stopped" };
   const written = await write(parts, { decision, steps, stored });
-  return written.kind === "written" ? { kind: "begun", how: decision.kind, steps } : written;
+  if (written.kind !== "written") return written;
+  const isAlone = decision.kind === "begin" || stored?.because === OVER_FOR_ONE_STEP;
+  const isForOneStep = isAlone && parts.order.asked.only !== undefined;
+  return { kind: "begun", how: decision.kind, steps, isForOneStep };
 }
 
 export type DecidedBeginning =

@@ -21,6 +21,7 @@ const REFUSALS: Readonly<Record<RefusalReason, string>> = {
   "other-file": "the unfinished job of this name is that of another file",
   "nothing-to-decide": "there is nothing to decide about",
   "accepted-without-artifacts": "the artifacts of what is called done are not there",
+  "undecided-named": "nobody knows whether what is to run again has happened; a person must say so",
   "not-done": "what must be done before is not",
   "undecided-removed":
     "the file no longer has a step of which nobody knows whether it has happened",
@@ -114,6 +115,7 @@ export const messages = {
     { accepted }: Pick<AskedOfJob, "accepted"> = NOTHING_ASKED,
   ): readonly string[] => {
     const line = messages.refused(name, refusal);
+    const [first] = refusal.steps;
     switch (refusal.because) {
       case "nothing-to-resume":
         // Who decides about a step that has happened must not be led to run it again.
@@ -122,6 +124,8 @@ export const messages = {
         return [line, adviseOtherFile(refusal), messages.hintStatus(name)];
       case "undecided-removed":
         return [line, adviseRemoved(refusal), messages.hintStatus(name)];
+      case "undecided-named":
+        return first === undefined ? [line] : [line, messages.hintRetry(file, first.step)];
       default:
         return [line];
     }
@@ -130,6 +134,11 @@ export const messages = {
     `watchdog: hint: ${quoteForShell(["watchdog", "job", "resume", file]) ?? "job resume"}`,
   hintRun: (file: string): string =>
     `watchdog: hint: ${quoteForShell(["watchdog", "job", "run", file]) ?? "watchdog job run"}`,
+  /** To run again what may have happened is a decision. */
+  hintRetry: (file: string, step: string): string => {
+    const words = ["watchdog", "job", "resume", "--accept-unknown", `${step}=retry`, file];
+    return `watchdog: hint: ${quoteForShell(words) ?? "watchdog job status"}`;
+  },
   /** A step that a person has called failed: no resume runs it. */
   staysFailed: (file: string, step: string): readonly string[] => {
     const words = ["watchdog", "job", "resume", "--redo", step, file];

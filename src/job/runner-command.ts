@@ -180,7 +180,7 @@ class JobCourse {
     const runner = new JobRunner(
       {
         order: this.#order,
-        isBegun: begun.how === "begin",
+        isForOneStep: begun.isForOneStep,
         planned: begun.steps,
         store,
         stop: this.#stop,

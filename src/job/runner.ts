@@ -49,8 +49,8 @@ import type { Turn } from "./turns.ts";
 
 export interface RunnerParts extends AttemptParts {
   readonly order: JobOrder;
-  /** False: an unfinished job is gone on with. */
-  readonly isBegun: boolean;
+  /** The job was begun for one step alone, and is over with it. */
+  readonly isForOneStep: boolean;
   /** As they were decided and written. */
   readonly planned: readonly PlannedStep[];
   readonly store: JobStore;
@@ -112,7 +112,8 @@ export class JobRunner {
       note: (event) => this.#note(event),
       wait: (step, turn) => this.#await(step, turn),
     });
-    this.#progress = beginProgress(order.steps, this.#records, asked.only);
+    const isDoubted = parts.planned.some(isDoubtedStep);
+    this.#progress = beginProgress(order.steps, this.#records, { only: asked.only, isDoubted });
   }
 
   async run(): Promise<RunnerEnd> {
@@ -147,9 +148,8 @@ export class JobRunner {
 
   /** What is not known, was told to stop or was kept back is gone on with all the same. */
   #isOverForOneStep({ state, because }: Extract<JobNext, { kind: "finish" }>): boolean {
-    const { isBegun, order } = this.#parts;
-    if (!isBegun || order.asked.only === undefined) return false;
-    return state !== "done" && state !== "unknown" && !GONE_ON_WITH.includes(because);
+    if (!this.#parts.isForOneStep || GONE_ON_WITH.includes(because)) return false;
+    return state !== "done" && state !== "unknown";
   }
 
   #note(event: JobEvent): void {
@@ -363,6 +363,10 @@ export class JobRunner {
 }
 
 const GONE_ON_WITH: readonly FinishReason[] = ["stop-asked", "step-not-ended", "step-stopped"];
+
+function isDoubtedStep({ record, changed }: PlannedStep): boolean {
+  return record.state === "done" && changed !== undefined;
+}
 
 /** A step whose partial artifacts cannot be removed has no good end (EX_DATAERR). */
 const UNREMOVED_STATUS = 65;

@@ -51,7 +51,7 @@ export function tellEnd(order: JobOrder, end: RunnerEnd): void {
   const reason = end.kind === "finished" ? end.finish.because : undefined;
   const isCutShort = reason === "stop-asked" || reason === "step-not-ended";
   tellOpen(order, records, {
-    isUnclear: (record) => isUnclear(record, { spec, end }),
+    isUnclear: (record) => isUnclear(record, order, end),
     isCutOff: ({ state }) => isCutShort && state === "interrupted",
   });
   if (reason === "step-not-ended") {
@@ -131,13 +131,15 @@ function linesOfWaiting(
   ];
 }
 
-/** Interrupted ones are asked at the next resume, if somebody has asked for the end. */
-function isUnclear(
-  record: StepRecord,
-  { spec, end }: { readonly spec: JobSpec; readonly end: RunnerEnd },
-): boolean {
-  if (record.state === "unknown") return true;
-  if (record.state !== "interrupted" || isStopped(record, spec.steps)) return false;
+/**
+ * Interrupted ones are asked at the next resume, if somebody has asked for the end, or for another
+ * step alone.
+ */
+function isUnclear(record: StepRecord, { spec, asked }: JobOrder, end: RunnerEnd): boolean {
+  const { step, state } = record;
+  if (state === "unknown") return true;
+  if (state !== "interrupted" || isStopped(record, spec.steps)) return false;
+  if (asked.only !== undefined && step !== asked.only) return false;
   return end.kind === "finished" && end.finish.state === "unknown";
 }
 
@@ -155,7 +157,7 @@ export function verdictOfEnd(order: JobOrder, end: RunnerEnd, jobId: string | nu
   switch (finish.because) {
     case "all-done":
     case "only-done":
-      return { ...told, outcome: "ok", because: "all-done" };
+      return { ...told, outcome: "ok", because: finish.because };
     case "step-unknown":
       return { ...told, outcome: "unknown", because: "step-unknown" };
     case "step-not-ended":
@@ -185,14 +187,13 @@ export function verdictOfStop(signal: number): JobVerdict {
   return { outcome: "failed", because: "step-failed", statusOf: "watchdog", status, steps: null };
 }
 
-/** The first step that has failed, in the order of the file, decides whose status it is. */
+/** Of those that were asked for the first that has failed decides whose status it is. */
 function verdictOfFailure(
-  { spec }: JobOrder,
+  order: JobOrder,
   records: ReadonlyMap<string, StepRecord>,
   status: number,
 ): Omit<JobVerdict, "steps"> {
-  const failed = spec.steps.flatMap(({ name }) => records.get(name) ?? []);
-  const because = failed.find(({ state }) => state === "failed")?.because ?? null;
+  const because = reasonOfFailure(order, records);
   const isOfArtifacts = because?.startsWith("artifact-") === true;
   if (isOfArtifacts && status === EXIT.bad_output) {
     return { outcome: "bad_output", because: "step-artifacts", statusOf: "watchdog", status };
@@ -214,6 +215,15 @@ function verdictOfFailure(
   return { outcome: "failed", because: "step-failed", statusOf: "command", status };
 }
 
+function reasonOfFailure(
+  { spec, asked }: JobOrder,
+  records: ReadonlyMap<string, StepRecord>,
+): StepRecord["because"] {
+  const names = asked.only === undefined ? spec.steps.map(({ name }) => name) : [asked.only];
+  const failed = names.flatMap((name) => records.get(name) ?? []);
+  return failed.find(({ state }) => state === "failed")?.because ?? null;
+}
+
 const STUCK = {
   fenced: {
     outcome: "lease_lost",
@@ -230,18 +240,18 @@ const STUCK = {
 } as const;
 
 function countSteps(
-  { spec }: JobOrder,
+  order: JobOrder,
   records: readonly StepRecord[],
   jobId: string | null,
   end: RunnerEnd,
 ): JobSteps {
   return {
     job_id: jobId,
-    total: spec.steps.length,
+    total: order.spec.steps.length,
     done: countDone(records),
     unchanged: records.filter(isUnchanged).length,
     failed: named(records, ({ state }) => state === "failed"),
-    unknown: named(records, (record) => isUnclear(record, { spec, end })),
+    unknown: named(records, (record) => isUnclear(record, order, end)),
   };
 }
 

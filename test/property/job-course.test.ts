@@ -7,7 +7,9 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import type { AcceptedAs } from "../../src/core/job-asked.ts";
 import { checkJob } from "../../src/core/job-check.ts";
-import type { StepState } from "../../src/core/step-record.ts";
+import { dependentsOf } from "../../src/core/job-graph.ts";
+import { mayHaveHappened } from "../../src/core/job-settle.ts";
+import type { JobRecord, StepState } from "../../src/core/step-record.ts";
 import { drawCase, pick } from "../support/job-cases.ts";
 import { type Chances, Killed, QUIET, type RunEnd, runJob } from "../support/job-runner.ts";
 import { ask, jobOf } from "../support/job-specs.ts";
@@ -20,7 +22,16 @@ const DISTURBED_RUNS = 40;
 const MOST_RUNS = 200;
 
 /** What has been seen over all jobs: a test that disturbs nothing proves nothing. */
-const seen = { killed: 0, unknown: 0, stopped: 0, spoilt: 0, redone: 0, words: 0, failed: 0 };
+const seen = {
+  killed: 0,
+  unknown: 0,
+  stopped: 0,
+  spoilt: 0,
+  redone: 0,
+  words: 0,
+  failed: 0,
+  alone: 0,
+};
 
 interface Played {
   readonly world: JobWorld;
@@ -32,11 +43,19 @@ interface Disturbance {
   readonly chances: Chances;
   readonly spoils: number;
   readonly redoes: number;
+  /** Of somebody who wants one step alone to run. */
+  readonly alone: number;
   /** Its steps never leave the same twice. */
   readonly isFickle: boolean;
 }
 
-const UNDISTURBED: Disturbance = { chances: QUIET, spoils: 0, redoes: 0, isFickle: false };
+const UNDISTURBED: Disturbance = {
+  chances: QUIET,
+  spoils: 0,
+  redoes: 0,
+  alone: 0,
+  isFickle: false,
+};
 
 function drawDisturbance(dice: Dice): Disturbance {
   return {
@@ -47,6 +66,7 @@ function drawDisturbance(dice: Dice): Disturbance {
     },
     spoils: pick(dice, [0, 0, 0.3]),
     redoes: pick(dice, [0, 0, 0.2]),
+    alone: pick(dice, [0, 0, 0.3]),
     isFickle: dice() < 0.5,
   };
 }
@@ -66,7 +86,7 @@ class Night {
     this.world = new JobWorld(job, isFickle);
   }
 
-  /** One run of the same line; undefined: it was killed. */
+  /** One run of the same line; undefined: it was killed, or was to run one step alone. */
   run(): RunEnd | undefined {
     const isDisturbed = this.#round < DISTURBED_RUNS;
     if (isDisturbed) this.#spoil();
@@ -74,8 +94,10 @@ class Night {
     const { steps, maxParallel } = this.#job;
     const accepted = this.#decideAsPerson();
     const redo = isDisturbed ? this.#drawRedo(accepted) : [];
+    const only = isDisturbed ? this.#drawOnly() : undefined;
+    const before = this.store.job;
     try {
-      return runJob(
+      const end = runJob(
         {
           spec: jobOf(steps, { maxParallel }),
           world: this.world,
@@ -84,12 +106,38 @@ class Night {
           chances: isDisturbed ? this.#disturbance.chances : QUIET,
           run: { runId: `run-${this.#round}`, generation: this.#round },
         },
-        ask({ accepted, redo }),
+        ask({ accepted, redo, only }),
       );
+      if (only === undefined) return end;
+      if (end.kind === "refused") expect(end.decision.because).toBe("not-done");
+      else seen.alone += 1;
+      return undefined;
     } catch (error) {
       if (!(error instanceof Killed)) throw error;
       seen.killed += 1;
       return undefined;
+    } finally {
+      if (only !== undefined)
+        this.#expectKept(before, only, new Set([...accepted.keys(), ...redo]));
+    }
+  }
+
+  #drawOnly(): string | undefined {
+    if (this.#dice() >= this.#disturbance.alone) return undefined;
+    return pick(this.#dice, this.#job.steps).name;
+  }
+
+  /** What was not asked for is as it was, at whatever moment the run was killed. */
+  #expectKept(before: JobRecord | undefined, only: string, named: ReadonlySet<string>): void {
+    if (before === undefined || before.state === "done") return;
+    const wasDone = before.steps.some(({ step, state }) => step === only && state === "done");
+    const behind = wasDone ? dependentsOf(this.#job.steps, [only]) : new Set<string>();
+    for (const record of before.steps) {
+      const { step, state } = record;
+      if (step === only || named.has(step) || behind.has(step)) continue;
+      const now = this.store.recordOf(step);
+      if (state !== "running") expect(now).toEqual(record);
+      else expect(["running", "interrupted"]).toContain(now.state);
     }
   }
 
@@ -110,8 +158,9 @@ class Night {
     const { job } = this.store;
     if (job === undefined || job.state === "done") return [];
     if (this.#dice() >= this.#disturbance.redoes) return [];
-    const { name } = pick(this.#dice, this.#job.steps);
-    if (accepted.has(name)) return [];
+    const { name, sideEffects } = pick(this.#dice, this.#job.steps);
+    const isUndecided = mayHaveHappened(this.store.recordOf(name), sideEffects === "unsafe");
+    if (accepted.has(name) || isUndecided) return [];
     this.world.allow(name);
     seen.redone += 1;
     return [name];

@@ -75,7 +75,11 @@ limit    *      unsafe no     *        nothing unknown no-settle person keeps
 limit    unsafe none   no     *        nothing unknown no-settle person keeps
 refused  *      *      *      *        nothing failed accepted-fail nothing keeps
 unknown  *      *      *      *        nothing unknown no-settle person keeps
-*        *      *      *      *        redo    pending asked run removes
+unknown  *      *      *      *        redo    refused undecided-named
+running|stopped|death|noresult|limit none none * * redo pending asked run removes
+running|stopped|death|noresult|limit * unsafe * * redo refused undecided-named
+running|stopped|death|noresult|limit unsafe none * * redo refused undecided-named
+pending|sentback|done|status|nothere|settled|refused * * * * redo pending asked run removes
 unknown  *      *      *      *        retry   pending accepted-retry run removes
 unknown  *      *      *      *        fail    failed accepted-fail nothing keeps
 unknown  *      *      *      *        done    done accepted-done nothing keeps

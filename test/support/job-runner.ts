@@ -111,7 +111,10 @@ class Runner {
     const order = orderSteps(spec.steps);
     if (order.kind === "cycle") throw new Broken("a cycle");
     const records = new Map([...this.#planned].map(([name, step]) => [name, step.record]));
-    this.#progress = beginProgress(order.steps, records, asked.only);
+    const isDoubted = decision.steps.some(
+      ({ record, changed }) => record.state === "done" && changed !== undefined,
+    );
+    this.#progress = beginProgress(order.steps, records, { only: asked.only, isDoubted });
     return this.#loop();
   }
 

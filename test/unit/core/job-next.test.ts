@@ -7,6 +7,7 @@ import {
   type JobEvent,
   type JobProgress,
   noteEvent,
+  type RunAlone,
 } from "../../../src/core/job-next.ts";
 import type { StepRecord } from "../../../src/core/step-record.ts";
 import { record } from "../../support/job-specs.ts";
@@ -19,16 +20,15 @@ const DIAMOND = [
   node("top"),
 ];
 
-interface Begun {
-  readonly only?: string;
+interface Begun extends RunAlone {
   readonly states?: Readonly<Record<string, Partial<StepRecord>>>;
 }
 
-function begin(steps: readonly StepNode[], { only, states = {} }: Begun = {}): JobProgress {
+function begin(steps: readonly StepNode[], { states = {}, ...alone }: Begun = {}): JobProgress {
   const order = orderSteps(steps);
   if (order.kind === "cycle") throw new Error("a cycle");
   const records = Object.entries(states).map(([name, more]) => [name, record(name, more)] as const);
-  return beginProgress(order.steps, new Map(records), only);
+  return beginProgress(order.steps, new Map(records), alone);
 }
 
 /** Starts what can be, until nothing is left to start. */
@@ -227,6 +227,23 @@ describe("of one step alone", () => {
       "failed step-failed 7",
     ]);
     expect(play(begin(DIAMOND, { only: "left" }))).toEqual(["interrupted only-blocked 1"]);
+  });
+
+  test("what others have come to is not told as its end (A1)", () => {
+    const right = (more: Partial<StepRecord>) => ({ ...before, right: more });
+    const alone = (more: Partial<StepRecord>, ends = done) =>
+      play(begin(DIAMOND, { only: "left", states: right(more) }), ends);
+    expect(alone({ state: "failed", exitCode: 9 })).toEqual(["left", "failed only-done 0"]);
+    expect(alone({ state: "interrupted" })).toEqual(["left", "interrupted only-done 0"]);
+    expect(alone({ state: "unknown" }, failed)).toEqual(["left", "unknown step-failed 7"]);
+    const unclear = (step: string): JobEvent => ({ kind: "step-unknown", step });
+    expect(alone({ state: "failed" }, unclear)).toEqual(["left", "unknown step-unknown 3"]);
+  });
+
+  test("a job with a step that is no longer as it was left is not done with it (A1)", () => {
+    const states = { ...before, left: { state: "done" }, right: { state: "done" } } as const;
+    const last = begin(DIAMOND, { only: "end", states, isDoubted: true });
+    expect(play(last)).toEqual(["end", "interrupted only-done 0"]);
   });
 });
 
