@@ -98,7 +98,8 @@ function jobFields(): Meanings {
     "jobs[].declared_by": "the last run that has declared it, or `configuration`: it never ran",
     "jobs[].running_since": "start of the run that goes on, null: none does",
     "jobs[].last_start_at": "start of the last run, null: none was ever started",
-    "jobs[].last_success_at": "end of the last run that was `ok`, null: none was",
+    "jobs[].last_success_at":
+      "end of the last run that was `ok` and not of one step alone, null: none",
     "jobs[].last_failure_at": "end of the last run that was not, null: none",
     "jobs[].last_failure": "its outcome",
     "jobs[].last_refusal_at": "the last try whose command was not started, null: none",

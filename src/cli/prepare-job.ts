@@ -32,7 +32,7 @@ export function prepareJob(
   const stateDir = cut.stateDir ?? settings.stateDir?.texts[0];
   const spec = loadJob(cut.file, settings, explainMissing(stateDir, verbOfHint(cut)));
   checkAskedOf(spec, cut.asked);
-  const options = finishJobRun(cut, spec.name, readSettings);
+  const options = forAsked(cut, finishJobRun(cut, spec.name, readSettings));
   const withOptions = spec.steps.filter(({ runOptions }) => runOptions.size > 0);
   const isTold = options.isVerbose || (hasTerminal && !options.isQuiet);
   const order: JobOrder = {
@@ -57,6 +57,15 @@ function verbOfHint({ asked, line }: JobRunCut): string {
 }
 
 const PLACE_FLAGS = placeRows.map(({ flag }): string => flag);
+
+/**
+ * A ping counts the runs of its job: of one that says nothing about it, it must hear neither that
+ * it has begun nor that it is over.
+ */
+function forAsked({ asked }: JobRunCut, options: RunOptions): RunOptions {
+  if (asked.only === undefined) return options;
+  return { ...options, sinks: options.sinks.filter(({ kind }) => kind !== "ping") };
+}
 
 /** Where the job looks and what it hides holds for the runs around its steps, too. */
 function wordsOfJob(options: RunOptions): readonly string[] {

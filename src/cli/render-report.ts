@@ -47,6 +47,7 @@ export function describeCounts(counts: Omit<RunReport["totals"], "runs">): strin
     [counts.bad, "bad"],
     [counts.stopped, "stopped"],
     [counts.skipped, "skipped"],
+    [counts.partial, "of one step"],
     [counts.running, "running"],
   ] as const;
   return named.flatMap(([count, name]) => (count > 0 ? `${count} ${name}` : [])).join(", ");
@@ -86,9 +87,15 @@ function jobCells(job: JobReport): string[] {
 }
 
 /** The word for how it ended, or that it has only been skipped. */
-function describeLast({ last, isLastWithin }: JobReport): string {
-  if (last === undefined) return "never ran";
+function describeLast(job: JobReport): string {
+  const { last, isLastWithin } = job;
+  if (last === undefined) return wordOfNone(job);
   return isLastWithin ? wordOf(last) : `${wordOf(last)} before`;
+}
+
+/** Of a job without a run that says something about it. */
+export function wordOfNone({ partial }: Pick<JobReport, "partial">): string {
+  return partial > 0 ? "never as a whole" : "never ran";
 }
 
 export function wordOf({ fate, outcome }: ReportedRun): string {
@@ -96,9 +103,11 @@ export function wordOf({ fate, outcome }: ReportedRun): string {
   return outcome ?? UNKNOWN;
 }
 
-/** Skips with their reason, and what a run has left or done again. */
-export function describeExtras({ skippedBecause, leftovers, retries }: JobReport): string[] {
+/** Skips with their reason, runs of one step, and what a run has left or done again. */
+export function describeExtras(job: JobReport): string[] {
+  const { skippedBecause, partial, leftovers, retries } = job;
   return [
+    ...(partial === 0 ? [] : [`one step alone (--only) ${renderCount(partial, "time", "times")}`]),
     ...(skippedBecause === undefined ? [] : [`skipped: ${skippedBecause}`]),
     ...(leftovers === 0 ? [] : [`left processes ${renderCount(leftovers, "time", "times")}`]),
     ...(retries === 0 ? [] : [renderCount(retries, "call retried", "calls retried")]),

@@ -5,6 +5,7 @@
 
 import { escapeUnprintable } from "../core/printable.ts";
 import { describeHolder } from "../core/in-the-way.ts";
+import { ONE_STEP } from "../core/one-step.ts";
 import type { RecordedDependency } from "../core/run-record.ts";
 import type { HistoryRun, HistoryView } from "../inspect/history.ts";
 import type { JournalRun } from "../journal/queries.ts";
@@ -16,8 +17,11 @@ import {
   UNKNOWN,
 } from "./render-words.ts";
 
-/** They say nothing that the outcome and the status do not say. */
-const PLAIN_REASONS: ReadonlySet<string> = new Set(["exited"]);
+/** The first says nothing that the outcome and the status do not say. */
+const REASON_WORDS: Readonly<Record<string, string>> = {
+  exited: "",
+  [ONE_STEP]: "one step alone (--only), which says nothing about the job",
+};
 
 /** Newest first; a line names its job where that is not what was asked for. */
 export function renderHistory(view: HistoryView): string {
@@ -56,7 +60,7 @@ export function describeWhy(run: JournalRun, isGoingOn: boolean): string {
   if (outcome === "abandoned") return describeAbandoned(abandonedBy, because);
   if (outcome === "dependency_down") return describeDown(because, record?.dependencies ?? []);
   if (outcome === "signaled") return `died of ${record?.signal ?? "a signal"}`;
-  return because === null || PLAIN_REASONS.has(because) ? "" : because;
+  return because === null ? "" : (REASON_WORDS[because] ?? because);
 }
 
 function describeAbandoned(by: string | null, because: string | null): string {

@@ -27,7 +27,7 @@ export function renderWhy(view: WhyView): string {
   }
   const blocks = [renderRun(newest, view, before === undefined)];
   if (before !== undefined) blocks.push(renderRun(before, view, true));
-  if (view.tail !== undefined) blocks.push(renderTail(view.tail, (before ?? newest).run.runId));
+  if (view.tail !== undefined) blocks.push(renderTail(view.tail, view.tailOf ?? newest.run.runId));
   return blocks.map(renderLines).join("\n");
 }
 

@@ -7,7 +7,8 @@ import type { Meanings } from "./dependency-fields.ts";
 const FATES =
   "how it went: `good`, `bad`, `stopped` (ended on request), `skipped` (refused for its lease, " +
   "or by its job: 78 with `job-refused`), " +
-  "`running`, `unfinished` (its watchdog is gone, and nobody wrote its end down)";
+  "`partial` (one step alone, by --only, which went well), `running`, " +
+  "`unfinished` (its watchdog is gone, and nobody wrote its end down)";
 
 export function reportFields(): Meanings {
   return {
@@ -15,10 +16,11 @@ export function reportFields(): Meanings {
     until: "its end, the moment of the answer",
     totals: "runs of the span by how they went, over all jobs",
     "totals.runs": "all of them",
-    "totals.good": "the outcome is `ok`",
+    "totals.good": "the outcome is `ok`, and more than one step alone was asked for",
     "totals.bad": "any other outcome",
     "totals.stopped": "ended on request",
     "totals.skipped": "refused because another run held the lease, or by the job itself",
+    "totals.partial": "of a job of many steps one step alone was asked for (--only), and went well",
     "totals.running": "they go on",
     jobs: "every job that has run in the span; those that need a person come first",
     "jobs[].job": "its name",
@@ -27,8 +29,11 @@ export function reportFields(): Meanings {
     "jobs[].bad": "of these",
     "jobs[].stopped": "of these",
     "jobs[].skipped": "of these",
+    "jobs[].partial": "of these",
     "jobs[].running": "of these",
-    "jobs[].last": "its last run that was no skip, with the fields of `runs`; null: there is none",
+    "jobs[].last":
+      "its last run that was neither a skip nor partial, with the fields of `runs`; null: there is " +
+      "none",
     "jobs[].is_last_within": "whether that one belongs to the span",
     "jobs[].usual_ms": "median of up to 20 earlier good runs; null: fewer than 3",
     "jobs[].failures_in_row": "how many runs in a row have gone badly, up to the last one",
@@ -72,7 +77,9 @@ export function whyFields(): Meanings {
     "run.events[].key": "the lease that it is about; null: none",
     "run.events[].because": "the reason; null: none",
     "run.events[].data": "its particulars, which differ with its name and with the version",
-    before: "the last run that was no skip, as `run`, where the newest is a skip; else null",
+    before:
+      "the last run that was neither a skip nor partial, as `run`, where the newest is one; " +
+      "else null",
     skips_in_row: "how many skips in a row the newest run ends",
     usual_ms: "median of up to 20 earlier good runs; null: fewer than 3",
     tail: "the last 20 lines at most of the output that was kept; null: nothing was",

@@ -15,6 +15,7 @@ import {
   describeNoNeeds,
   describeNoRuns,
   wordOf,
+  wordOfNone,
 } from "./render-report.ts";
 import { renderCount, renderInstant, renderSpanText, UNKNOWN } from "./render-words.ts";
 
@@ -135,7 +136,15 @@ function renderTicks(since: number, until: number, { y, scale }: Place): string 
   }).join("");
 }
 
-const FATES: readonly Fate[] = ["good", "bad", "stopped", "skipped", "running", "unfinished"];
+const FATES: readonly Fate[] = [
+  "good",
+  "bad",
+  "stopped",
+  "skipped",
+  "partial",
+  "running",
+  "unfinished",
+];
 
 function renderLegend(runs: readonly ReportedRun[]): string {
   const there = FATES.filter((fate) => runs.some((run) => run.fate === fate));
@@ -161,7 +170,7 @@ ${more}`;
 function renderRow(job: JobReport): string {
   const { last } = job;
   const fate = last?.fate ?? "skipped";
-  const word = last === undefined ? "never ran" : wordOf(last);
+  const word = last === undefined ? wordOfNone(job) : wordOf(last);
   const cells = [
     last === undefined || last.exitStatus === null ? UNKNOWN : String(last.exitStatus),
     last === undefined ? UNKNOWN : renderInstant(last.startedAt),
@@ -211,11 +220,11 @@ function styleOf(fate: Fate): string {
 
 const STYLE = `
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #60646c; --rule: #d9d9e0; --page: #fff;
-  --good: #2b9a66; --bad: #ce2c31; --stopped: #8b8d98; --skipped: #b9bbc6; --running: #0d74ce;
-  --unfinished: #ab6400; }
+  --good: #2b9a66; --bad: #ce2c31; --stopped: #8b8d98; --skipped: #b9bbc6; --partial: #7d66d9;
+  --running: #0d74ce;  --unfinished: #ab6400; }
 @media (prefers-color-scheme: dark) { :root { --ink: #edeef0; --soft: #b0b4ba; --rule: #363a3f;
   --page: #111113; --good: #3dd68c; --bad: #ff9592; --stopped: #777b84; --skipped: #5a6169;
-  --running: #70b8ff; --unfinished: #ffca16; } }
+  --partial: #baa7ff;  --running: #70b8ff; --unfinished: #ffca16; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
   max-width: 76rem; margin: 0 auto; padding: 1.5rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }

@@ -46,7 +46,7 @@ const REASONS: Readonly<Record<OutcomeReason | typeof ABANDONED_BECAUSE, string>
   "too-many-failed-in-row": "as many items in a row failed as --max-consecutive-fails says",
   "all-done": "all steps of the job are done",
   "only-done":
-    "the step that --only names is done, and the job as a whole is as it was: no success of the job",
+    "the step that --only names is done: that is neither a success of the job nor a failure",
   "step-failed": "a step of the job has failed",
   "step-stopped": "a step of the job was stopped on request, and runs again when the job goes on",
   "step-artifacts": "a step of the job said that all is well, and its artifacts are not there",

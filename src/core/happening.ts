@@ -5,10 +5,12 @@
  * Always: a run that ended is told by its end alone; the events that the journal also has of the
  * same thing (`lease_lost`, `dependency_down`, `refused`) are not told beside it. A start that was
  * refused because another run is at work is no failure, and is told to nobody; one that was refused
- * by its own job is none either, and changes nothing of what was bad before.
+ * by its own job is none either, and changes nothing of what was bad before; a run of one step of a
+ * job that went well leaves the job as it was, and so what is told of it.
  */
 import type { EventName } from "./journal-entry.ts";
 import type { NoticeEvent } from "./notice.ts";
+import { isOfOneStep } from "./one-step.ts";
 import { isRefusedByJob } from "./refused-start.ts";
 import type { RunRecord } from "./run-record.ts";
 import type { Happening } from "./told-state.ts";
@@ -25,7 +27,7 @@ export function happeningOfEnd(
   { outcome, because }: Pick<RunRecord, "outcome" | "because">,
   verdict: string | null,
 ): Happening | undefined {
-  if (outcome === null) return undefined;
+  if (outcome === null || isOfOneStep({ because })) return undefined;
   if (isRefusedByJob({ because })) return { kind: "refused" };
   if (outcome === "ok") return { kind: "went-well" };
   if (outcome === "locked" && verdict === null) return undefined;

@@ -261,7 +261,7 @@ function finishOnly({ states, statuses, stopped }: JobProgress, only: number): F
   return end(whole, "step-failed", status);
 }
 
-/** Of a job that nobody has carried further: one that was interrupted is for who goes on with it. */
+/** Of a job that nobody carries further; one that was interrupted is for who goes on with it. */
 function stateOf(states: readonly StepState[]): Finish["state"] {
   if (states.includes("unknown")) return "unknown";
   return states.includes("failed") ? "failed" : "interrupted";

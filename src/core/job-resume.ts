@@ -5,9 +5,10 @@
  *
  * Always: a step that may do harm when it runs twice is to run only where it was never started,
  * where its command has said by its status that it failed, or where a person has named it; what is
- * `unknown` stays so until a person says otherwise; what was not asked for stays as it is; nothing is called done whose artifacts nobody
+ * `unknown` stays so until a person says otherwise; nothing is called done whose artifacts nobody
  * has looked at; a step is done only where all that it needs is, but where a person has called it
- * so; in a job that is gone on with nothing is forgotten that a person must decide.
+ * so; in a job that is gone on with nothing is forgotten that a person must decide, and with
+ * `--only` the others stay what they are.
  */
 import { assert } from "./errors.ts";
 import type { AcceptedAs } from "./job-asked.ts";

@@ -54,7 +54,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   "too-short": "it said that all went well, but was done too soon",
   suspicious: "it said that all went well, but is far from what is usual for it",
   "all-done": "all went well: all of its steps are done",
-  "only-done": "the one step that was asked for (--only) is done, and the job is as it was",
+  "only-done":
+    "the one step that was asked for (--only) is done; that says nothing about the job as a whole",
   "step-failed": "a step of it has failed",
   "step-stopped": "a step of it was stopped on request, and is not done",
   "step-artifacts":

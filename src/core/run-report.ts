@@ -3,14 +3,23 @@
  * it, what was skipped, and what needs somebody. Pure: from rows of the journal to one report.
  *
  * Always: a job that needs a person comes before all that do not; a run that was refused for its
- * lease, or by its job, is a skip and never a failure; a run that was ended on request is neither
- * good nor bad.
+ * lease, or by its job, is a skip and never a failure; one of one step alone changes nothing of what
+ * is told of its job; a run that was ended on request is neither good nor bad.
  */
+import { isOfOneStep } from "./one-step.ts";
 import { type EndedStart, isRefusedStart } from "./refused-start.ts";
 import type { NamedProcess } from "./run-record.ts";
 
 /** How a run went, as far as a report tells it. */
-export type Fate = "good" | "bad" | "stopped" | "skipped" | "running" | "unfinished";
+export type Fate =
+  | "good"
+  | "bad"
+  | "stopped"
+  | "skipped"
+  /** One step alone was asked for, and went well: that says nothing about the job. */
+  | "partial"
+  | "running"
+  | "unfinished";
 
 export interface ReportedRun {
   readonly runId: string;
@@ -31,14 +40,16 @@ export interface JobFacts {
   /** It is the run of a step within a job of many steps that is reported, too. */
   readonly isStep: boolean;
   /** In the span of the report. */
-  readonly counts: Readonly<Record<"runs" | "good" | "stopped" | "skipped" | "running", number>>;
-  /** The last one that was not a skip; undefined: there is none, at any time. */
+  readonly counts: Readonly<
+    Record<"runs" | "good" | "stopped" | "skipped" | "partial" | "running", number>
+  >;
+  /** The last one that was neither a skip nor partial; undefined: there is none, at any time. */
   readonly last: ReportedRun | undefined;
   /** Whether it ran in the span of the report. */
   readonly isLastWithin: boolean;
   /** Of good runs before the last one, newest first. */
   readonly goodDurationsMs: readonly number[];
-  /** Fates of the last runs that were no skips, newest first. */
+  /** Fates of the last runs that were neither skips nor partial, newest first. */
   readonly lastFates: readonly Fate[];
   /** Why the last skip was one, as a sentence; undefined: there was none in the span. */
   readonly skippedBecause: string | undefined;
@@ -79,6 +90,7 @@ export interface JobReport {
   readonly bad: number;
   readonly stopped: number;
   readonly skipped: number;
+  readonly partial: number;
   readonly running: number;
   readonly last: ReportedRun | undefined;
   readonly isLastWithin: boolean;
@@ -96,7 +108,7 @@ export interface RunReport {
   readonly since: number;
   readonly until: number;
   readonly totals: Readonly<
-    Record<"runs" | "good" | "bad" | "stopped" | "skipped" | "running", number>
+    Record<"runs" | "good" | "bad" | "stopped" | "skipped" | "partial" | "running", number>
   >;
   /** Those that need a person first, then by the start of the last run, newest first. */
   readonly jobs: readonly JobReport[];
@@ -116,6 +128,7 @@ export function decideFate(
 ): Fate {
   if (run.state === "running") return isGoingOn ? "running" : "unfinished";
   if (isRefusedStart(run)) return "skipped";
+  if (isOfOneStep(run)) return "partial";
   switch (run.outcome) {
     case "ok":
       return "good";
@@ -146,6 +159,7 @@ export function makeReport(
       bad: sum(({ bad }) => bad),
       stopped: sum(({ stopped }) => stopped),
       skipped: sum(({ skipped }) => skipped),
+      partial: sum(({ partial }) => partial),
       running: sum(({ running }) => running),
     },
     jobs: reported,
@@ -155,15 +169,16 @@ export function makeReport(
 
 function reportJob(facts: JobFacts): JobReport {
   const { job, counts, last, isLastWithin, skippedBecause, leftovers, retries } = facts;
-  const { runs, good, stopped, skipped, running } = counts;
+  const { runs, good, stopped, skipped, partial, running } = counts;
   const failuresInRow = countBad(facts.lastFates);
   return {
     job,
     runs,
     good,
-    bad: runs - good - stopped - skipped - running,
+    bad: runs - good - stopped - skipped - partial - running,
     stopped,
     skipped,
+    partial,
     running,
     last,
     isLastWithin,

@@ -86,12 +86,12 @@ function isStepOf({ job, last }: JobRows, names: ReadonlySet<string>): boolean {
 }
 
 function gatherFacts(rows: JobRows, since: number): Omit<JobFacts, "isStep"> {
-  const { job, runs, good, stopped, skipped, last, lastSkip, events } = rows;
+  const { job, runs, good, stopped, skipped, partial, last, lastSkip, events } = rows;
   const lastFates = rows.lastRuns.map(fateOf);
   const running = lastFates.filter((fate) => fate === "running").length;
   return {
     job,
-    counts: { runs, good, stopped, skipped, running },
+    counts: { runs, good, stopped, skipped, partial, running },
     last: last === undefined ? undefined : glance(last),
     isLastWithin: last !== undefined && (last.startedAt >= since || last.state === "running"),
     goodDurationsMs: rows.goodDurationsMs,
@@ -137,6 +137,7 @@ export function showReport(view: ReportView): Record<string, unknown> {
       bad: job.bad,
       stopped: job.stopped,
       skipped: job.skipped,
+      partial: job.partial,
       running: job.running,
       last: job.last === undefined ? null : showRun(job.last),
       is_last_within: job.isLastWithin,

@@ -14,6 +14,7 @@ import {
   readHistory,
   runningRuns,
 } from "../journal/queries.ts";
+import { isOfOneStep } from "../core/one-step.ts";
 import { showCircuit } from "./circuit-facts.ts";
 import { type CircuitView, readBrokenCircuits } from "./circuits.ts";
 import {
@@ -43,7 +44,10 @@ export interface StatusView {
   readonly leases: readonly LeaseView[];
   /** They hold no lease, and their watchdog lives. */
   readonly runs: readonly JournalRun[];
-  /** How each job last ended, newest first; a refusal only where a job has nothing else. */
+  /**
+   * How each job last ended, newest first; a refusal, or a run of one step alone, only where a job
+   * has nothing else.
+   */
   readonly lastRuns: readonly JournalRun[];
   /** Those that are not closed; asked for one job, those whose settings are of its probe. */
   readonly circuits: readonly CircuitView[];
@@ -103,7 +107,8 @@ function findLast(
     [],
   );
   const over = history.value.filter(isOver);
-  const last = over.find((run) => !isRefusedStart(run)) ?? over[0];
+  const granted = over.filter((run) => !isRefusedStart(run));
+  const last = granted.find((run) => !isOfOneStep(run)) ?? granted[0] ?? over[0];
   if (last !== undefined) return { ...history, value: [last] };
   const ids = [name, ...leases.flatMap((view) => runIdOf(view) ?? [])];
   const answers = ids.map((id) => findRun(stateDirectory, id));

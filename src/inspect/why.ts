@@ -6,6 +6,7 @@
  * Always: read only, but that the journal reads its spool in. Clock: none; pids of running rows are
  * looked up in /proc.
  */
+import { isOfOneStep } from "../core/one-step.ts";
 import { isRefusedByJob, isRefusedStart } from "../core/refused-start.ts";
 import { explainRun, type RunExplanation } from "../core/run-explanation.ts";
 import { decideFate, type Fate, medianOf } from "../core/run-report.ts";
@@ -39,7 +40,7 @@ export interface WhyView {
   readonly target: string;
   /** The newest row; undefined: nothing is known of it. */
   readonly newest: ExplainedRun | undefined;
-  /** The last one that was no skip, where the newest is one. */
+  /** The last one that was neither a skip nor of one step alone, where the newest is one. */
   readonly before: ExplainedRun | undefined;
   /** How many skips in a row the newest one ends. */
   readonly skipsInRow: number;
@@ -47,6 +48,7 @@ export interface WhyView {
   readonly usualMs: number | undefined;
   /** The last lines of the run that the answer is about; undefined: nothing was kept of it. */
   readonly tail: readonly string[] | undefined;
+  readonly tailOf: string | undefined;
   readonly isReadable: boolean;
   readonly troubles: readonly string[];
 }
@@ -63,13 +65,17 @@ export function readWhy({ stateDirectory, target }: WhyQuestion): WhyView {
   const question = { target, limit: LOOK_BACK };
   const history = viewAnswer<JournalRun[]>(readHistory(stateDirectory, question), []);
   const [newest] = history.value;
+  const tellsOfJob = (run: JournalRun): boolean => !isRefusedStart(run) && !isOfOneStep(run);
   const firstRun = history.value.findIndex((run) => !isRefusedStart(run));
-  const before =
-    newest !== undefined && isRefusedStart(newest) ? history.value[firstRun] : undefined;
-  const good = history.value.filter((run) => run.outcome === "ok" && run !== (before ?? newest));
+  const isTold = newest === undefined || tellsOfJob(newest);
+  const before = isTold ? undefined : history.value.find(tellsOfJob);
+  const good = history.value.filter(
+    (run) => run.outcome === "ok" && tellsOfJob(run) && run !== (before ?? newest),
+  );
   const explain = (run: JournalRun | undefined): ExplainedRun | undefined =>
     run === undefined ? undefined : explainRow(stateDirectory, run);
-  const log = readTail(before ?? newest);
+  const tailOf = newest !== undefined && isRefusedStart(newest) ? (before ?? newest) : newest;
+  const log = readTail(tailOf);
   return {
     target,
     newest: explain(newest),
@@ -77,6 +83,7 @@ export function readWhy({ stateDirectory, target }: WhyQuestion): WhyView {
     skipsInRow: firstRun < 0 ? history.value.length : firstRun,
     usualMs: medianOf(good.flatMap(({ durationMs }) => durationMs ?? []).slice(0, GOOD_RUNS)),
     tail: log.tail,
+    tailOf: tailOf?.runId,
     isReadable: history.isReadable,
     troubles: [...history.troubles, ...log.troubles],
   };

@@ -43,11 +43,8 @@ export async function jobCommand(request: JobCommandRequest): Promise<Leaving> {
       environment: inherited.environment.filter((entry) => isFaultVariable(keyOf(entry))),
       redirections: channel.redirections,
       secrets: listStepEnvironment(order.spec),
-      readVerdict: (runId) => {
-        const verdict = channel.readVerdict();
-        if (verdict === undefined) tellOfKilled(request, runId);
-        return verdict;
-      },
+      readVerdict: () => channel.readVerdict(),
+      tellKilled: (runId) => tellOfKilled(request, runId),
     });
   } finally {
     channel.close();

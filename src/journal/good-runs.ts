@@ -1,12 +1,12 @@
 /**
  * What the journal knows of a job's good runs, for the comparison with the next one.
  *
- * Good: the outcome was `ok`, or it failed for nothing but being unusual (else a job that has
- * changed for good would be unusual for ever). Looks back over a bounded number of rows.
+ * Good: the outcome was `ok`, and not that of one step alone, or it failed for nothing but being
+ * unusual (else a job that has changed for good would be unusual for ever). Looks back over a bounded number of rows.
  */
 import type { Database } from "bun:sqlite";
 import type { RunRecord } from "../core/run-record.ts";
-import { parseRecord } from "./rows.ts";
+import { IS_OF_ONE_STEP, parseRecord } from "./rows.ts";
 
 /** Rows of the job that are looked through for good ones. */
 const MOST_LOOKED_AT = 1_000;
@@ -23,7 +23,8 @@ export function selectGoodRuns(db: Database, job: string, limit: number): readon
     .query<{ outcome: string; record: string }, [string, number, number]>(
       "SELECT outcome, record FROM (SELECT outcome, because, record FROM runs WHERE job = ? " +
         "ORDER BY sort_at DESC, seq DESC LIMIT ?) " +
-        "WHERE outcome = 'ok' OR (outcome = 'bad_output' AND because = 'suspicious') LIMIT ?",
+        `WHERE (outcome = 'ok' AND NOT ${IS_OF_ONE_STEP}) OR ` +
+        "(outcome = 'bad_output' AND because = 'suspicious') LIMIT ?",
     )
     .all(job, MOST_LOOKED_AT, limit);
   return rows.flatMap(({ outcome, record }) => {

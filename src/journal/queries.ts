@@ -12,6 +12,7 @@ import { monotonicNow } from "../os/clock.ts";
 import { pauseThread } from "../os/timers.ts";
 import { closeQuietly, openExisting } from "./open.ts";
 import { placeOfJournal } from "./places.ts";
+import { IS_OF_ONE_STEP } from "./rows.ts";
 import {
   EVENT_COLUMNS,
   type EventRow,
@@ -135,7 +136,10 @@ export function lastRunOf(
   return askJournal(stateDirectory, (db) => selectLast(db, OF_JOB, job)[0]);
 }
 
-/** The same of each job, but a run that its job has refused is a refusal too; newest first. */
+/**
+ * The last run of each job, as `lastRunOf`, newest first: a refusal, also by its job, or one of one
+ * step alone only where a job has no other.
+ */
 export function lastRuns(stateDirectory: string, limit: number): JournalAnswer<JournalRun[]> {
   return askJournal(stateDirectory, (db) => {
     const jobs = db
@@ -143,7 +147,9 @@ export function lastRuns(stateDirectory: string, limit: number): JournalAnswer<J
         "SELECT job FROM runs GROUP BY job ORDER BY max(sort_at) DESC, max(seq) DESC LIMIT ?",
       )
       .all(limit);
-    return jobs.flatMap(({ job }) => selectLast(db, OF_JOB, job, IS_REFUSED));
+    return jobs.flatMap(
+      ({ job }) => lastOfJob(db, job, "granted") ?? selectLast(db, OF_JOB, job, IS_REFUSED),
+    );
   });
 }
 
@@ -196,8 +202,8 @@ function leaseBeginning({ kind, name }: LeaseKey): string {
 }
 
 /**
- * The last run of a job that was, or was not, a start that was refused.
- * @param since  of its order
+ * The last run of a job that was, or was not, a start that was refused; of those that were not, one
+ * that says nothing about the job is left out. @param since  of its order
  */
 export function lastOfJob(
   db: Database,
@@ -205,7 +211,7 @@ export function lastOfJob(
   which: "granted" | "skipped",
   since = Number.MIN_SAFE_INTEGER,
 ): JournalRun | undefined {
-  const is = which === "skipped" ? IS_REFUSED : `NOT ${IS_REFUSED}`;
+  const is = which === "skipped" ? IS_REFUSED : `NOT ${IS_REFUSED} AND NOT ${IS_OF_ONE_STEP}`;
   const where = `WHERE ${OF_JOB} AND ${is} AND sort_at >= ? ${NEWEST_FIRST}`;
   return selectRuns(db, where, job, since, 1)[0];
 }

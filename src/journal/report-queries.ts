@@ -13,6 +13,7 @@ import {
   lastOfJob,
   type JournalRun,
 } from "./queries.ts";
+import { IS_OF_ONE_STEP } from "./rows.ts";
 
 /** Jobs beyond these are counted and not told of. */
 export const MOST_REPORTED_JOBS = 500;
@@ -43,12 +44,14 @@ export interface JobRows {
   readonly good: number;
   readonly stopped: number;
   readonly skipped: number;
-  /** Not a skip, at any time; undefined: there is none. */
+  /** One step alone was asked for, and went well. */
+  readonly partial: number;
+  /** Neither a skip nor partial, at any time; undefined: there is none. */
   readonly last: JournalRun | undefined;
   /** Of the span. */
   readonly lastSkip: JournalRun | undefined;
   readonly goodDurationsMs: readonly number[];
-  /** Newest first, without skips. */
+  /** Newest first, without skips and partial ones. */
   readonly lastRuns: readonly RunGlance[];
   readonly events: Readonly<Record<string, number>>;
 }
@@ -81,7 +84,7 @@ export function readReportRows(stateDirectory: string, since: number): JournalAn
   });
 }
 
-type Counts = Pick<JobRows, "job" | "runs" | "good" | "stopped" | "skipped">;
+type Counts = Pick<JobRows, "job" | "runs" | "good" | "stopped" | "skipped" | "partial">;
 
 /** A run that began before the span and goes on, or ended in it, is of it. */
 const IS_OF_SPAN = "(sort_at >= ?1 OR state = 'running')";
@@ -90,7 +93,8 @@ const OF_SPAN = `WHERE ${IS_OF_SPAN} ORDER BY sort_at DESC, seq DESC LIMIT ?2`;
 function countJobs(db: Database, since: number): Counts[] {
   return db
     .query<Counts, [number]>(
-      `SELECT job, count(*) AS runs, sum(outcome IS 'ok') AS good,
+      `SELECT job, count(*) AS runs, sum(outcome IS 'ok' AND NOT ${IS_OF_ONE_STEP}) AS good,
+         sum(${IS_OF_ONE_STEP}) AS partial,
          sum(outcome IS 'stopped') AS stopped, sum(${IS_REFUSED}) AS skipped
        FROM runs WHERE ${IS_OF_SPAN} GROUP BY job ORDER BY max(sort_at) DESC, job`,
     )
@@ -104,7 +108,8 @@ function describeJob(
 ): Pick<JobRows, "last" | "lastSkip" | "goodDurationsMs" | "lastRuns"> {
   const lastRuns = selectGlances(
     db,
-    `WHERE job = ? AND NOT ${IS_REFUSED} ORDER BY sort_at DESC, seq DESC LIMIT ?`,
+    `WHERE job = ? AND NOT ${IS_REFUSED} AND NOT ${IS_OF_ONE_STEP} ` +
+      "ORDER BY sort_at DESC, seq DESC LIMIT ?",
     [job, LOOK_BACK],
   );
   const [newest] = lastRuns;

@@ -5,6 +5,7 @@
  * line was; what was cut ends in `…`.
  */
 import type { GrantedLease } from "../core/journal-entry.ts";
+import { ONE_STEP } from "../core/one-step.ts";
 import type { RunRecord } from "../core/run-record.ts";
 
 export const LONGEST_RECORD = 65_536;
@@ -27,6 +28,9 @@ export const RECORD_COLUMNS = [
   "log_path",
   "record",
 ] as const;
+
+/** As `isOfOneStep` (core/one-step.ts). */
+export const IS_OF_ONE_STEP = `because IS '${ONE_STEP}'`;
 
 export type Cell = string | number | null;
 

@@ -11,6 +11,7 @@ import type { JobSchedule } from "../core/schedule.ts";
 import { hasOpenAct } from "./audit-rows.ts";
 import { readFindings, readPatrol } from "./patrol-rows.ts";
 import { askJournal, type JournalAnswer } from "./queries.ts";
+import { IS_OF_ONE_STEP } from "./rows.ts";
 import { hasScheduleTables, MOST_SCHEDULES, readSchedules } from "./schedule-rows.ts";
 
 /** A row that says `running`, as far as it can be told whether it does. */
@@ -98,9 +99,9 @@ function readRunning(db: Database): Map<string, RunningRow[]> {
 function readLongestGood(db: Database, job: string): number | undefined {
   const found = db
     .query<{ duration_ms: number }, [string, number, number]>(
-      "SELECT duration_ms FROM (SELECT outcome, duration_ms FROM runs WHERE job = ? " +
+      "SELECT duration_ms FROM (SELECT outcome, because, duration_ms FROM runs WHERE job = ? " +
         "ORDER BY sort_at DESC, seq DESC LIMIT ?) " +
-        "WHERE outcome = 'ok' AND duration_ms IS NOT NULL LIMIT ?",
+        `WHERE outcome = 'ok' AND NOT ${IS_OF_ONE_STEP} AND duration_ms IS NOT NULL LIMIT ?`,
     )
     .all(job, LOOK_BACK, GOOD_RUNS);
   return found.length === 0 ? undefined : Math.max(...found.map((row) => row.duration_ms));

@@ -14,6 +14,7 @@ import {
   type DeclaredSchedule,
   type JobSchedule,
 } from "../core/schedule.ts";
+import { isOfOneStep } from "../core/one-step.ts";
 import type { Cell } from "./rows.ts";
 
 export const MOST_SCHEDULES = 10_000;
@@ -27,7 +28,7 @@ export interface RunNews {
   readonly schedule: DeclaredSchedule | null | undefined;
   /** When the command was started; undefined: it never was, or that is not known. */
   readonly startedAt: number | undefined;
-  /** Undefined: it goes on. */
+  /** Undefined: it goes on, or says nothing about its job. */
   readonly end: { readonly at: number; readonly outcome: string } | undefined;
   /** False: it comes from the spool, and newer ones may have been written before. */
   readonly isDirect: boolean;
@@ -203,13 +204,14 @@ export function newsOf(
   const startedAt = Number(cells["started_at"] ?? at);
   const wasStarted = entry.kind === "run-started" || run.child_pid !== null;
   const outcome = run.outcome ?? "";
+  const tellsOfJob = entry.kind === "run-ended" && !isOfOneStep(run);
   return {
     job: run.job,
     runId: run.run_id,
     at,
     schedule,
     startedAt: wasStarted ? startedAt : undefined,
-    end: entry.kind === "run-ended" ? { at: Number(cells["ended_at"] ?? at), outcome } : undefined,
+    end: tellsOfJob ? { at: Number(cells["ended_at"] ?? at), outcome } : undefined,
     isDirect,
   };
 }

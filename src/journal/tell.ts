@@ -16,6 +16,7 @@ import {
 import type { JournalEntry, JournalEvent } from "../core/journal-entry.ts";
 import { noticeOfEvent, noticeOfRun } from "../core/make-notice.ts";
 import type { Notice } from "../core/notice.ts";
+import { isOfOneStep } from "../core/one-step.ts";
 import { readNoticePart } from "../core/notice-part.ts";
 import type { RunRecord } from "../core/run-record.ts";
 import { decideNotices, type DecidedNotice, type Happening } from "../core/told-state.ts";
@@ -59,8 +60,10 @@ export function tellEnded(db: Database, { run, at, telling }: Ended): void {
     const isUndeclared = run.child_pid === null && readDeclared(db, run.job).length === 0;
     if (isUndeclared) declareSinks(db, { job: run.job, part, at });
     const happening = happeningOfEnd(run, verdict);
-    if (happening === undefined) return;
-    tellAll(db, readTold(db, run.job, part), describe(run, { at, happening, tail }));
+    if (happening === undefined && !isOfOneStep(run)) return;
+    if (happening !== undefined) {
+      tellAll(db, readTold(db, run.job, part), describe(run, { at, happening, tail }));
+    }
     for (const { name, data } of occurrencesOfRun(run)) {
       const found = happeningOfEvent(name, {});
       if (found === undefined) continue;

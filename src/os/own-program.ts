@@ -12,9 +12,8 @@ export interface OwnProgram {
   readonly redirections: readonly Redirection[];
   /** `NAME=value` of its steps: the secrets in them are masked as those of the environment. */
   readonly secrets: readonly string[];
-  /**
-   * What it has told of the end; undefined: nothing, because it was killed. @param runId  of the
-   * run around it
-   */
-  readonly readVerdict: (runId: string) => JobVerdict | undefined;
+  /** What it has told of the end; undefined: nothing, because it was killed. */
+  readonly readVerdict: () => JobVerdict | undefined;
+  /** In its place, as far as the journal knows. @param runId  of the run around it */
+  readonly tellKilled: (runId: string) => void;
 }

@@ -55,7 +55,9 @@ export async function conclude(run: EndedRun): Promise<Leaving> {
     hasLostLease ||= protection.leases.isLost();
   });
   await attempt(course, () => run.progress.finish());
-  const verdict = course.request.program?.readVerdict(course.identity.runId);
+  const { program } = course.request;
+  const verdict = program?.readVerdict();
+  if (verdict === undefined) program?.tellKilled(course.identity.runId);
   const outcome = decideOutcome({
     ...state,
     verdict,

@@ -15,6 +15,7 @@ import {
 import type { OutcomeFacts } from "../../core/outcome.ts";
 import { type FileFacts, listResults, sumBytes } from "../../core/file-changes.ts";
 import type { RecordedArtifact, RunRecord } from "../../core/run-record.ts";
+import { isOfOneStep } from "../../core/one-step.ts";
 import { decideSuspicions, type Measure, MOST_RUNS, type Suspicion } from "../../core/suspicion.ts";
 import { renderIso, spanMs } from "../../core/time.ts";
 import type { GoodRun } from "../../journal/good-runs.ts";
@@ -42,7 +43,10 @@ export async function judgeRun(
   const { options, identity, journal, ledger } = course;
   const durationMs = spanMs(identity.startedAt, monotonicNow()) - ledger.pausedMs;
   faultPoint("checks.judge", { runId: identity.runId, files: options.expectFiles.length });
-  const good = journal?.goodRuns(identity.jobName, MOST_RUNS) ?? "unread";
+  const isOfJob = !isOfOneStep(course.request.program?.readVerdict() ?? { because: null });
+  const found = journal?.goodRuns(identity.jobName, MOST_RUNS) ?? "unread";
+  // What one step takes is compared with no run of them all.
+  const good = isOfJob ? found : [];
   if (good === "unread") tellUncompared(course);
   const files = await factsOfFiles(course, before, good);
   const seen = hideInLines(await output.read());

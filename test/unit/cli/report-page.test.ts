@@ -23,7 +23,7 @@ function viewOf(job: string, word: string): ReportView {
   const facts: JobFacts = {
     job,
     isStep: false,
-    counts: { runs: 1, good: 0, stopped: 0, skipped: 0, running: 0 },
+    counts: { runs: 1, good: 0, stopped: 0, skipped: 0, partial: 0, running: 0 },
     last: run,
     isLastWithin: true,
     goodDurationsMs: [1_000, 1_000, 1_000],

@@ -29,7 +29,7 @@ function runOf(fate: Fate, change: Partial<ReportedRun> = {}): ReportedRun {
 function factsOf(change: Partial<JobFacts> & { readonly fates?: readonly Fate[] } = {}): JobFacts {
   const { fates = ["good"], ...rest } = change;
   const count = (fate: Fate): number => fates.filter((one) => one === fate).length;
-  const own = fates.filter((fate) => fate !== "skipped");
+  const own = fates.filter((fate) => fate !== "skipped" && fate !== "partial");
   const [last] = own;
   return {
     job: "j",
@@ -39,6 +39,7 @@ function factsOf(change: Partial<JobFacts> & { readonly fates?: readonly Fate[] 
       good: count("good"),
       stopped: count("stopped"),
       skipped: count("skipped"),
+      partial: count("partial"),
       running: count("running"),
     },
     last: last === undefined ? undefined : runOf(last),
@@ -78,6 +79,9 @@ test("every outcome has one fate: a skip is no failure, and a request is neither
   const running = { state: "running", outcome: null, because: null } as const;
   expect(decideFate(running, true)).toBe("running");
   expect(decideFate(running, false)).toBe("unfinished");
+  // Of a job of many steps one alone was asked for.
+  const alone = { state: "ended", outcome: "ok", because: "only-done" } as const;
+  expect(decideFate(alone, true)).toBe("partial");
 });
 
 describe("a job", () => {
@@ -88,9 +92,17 @@ describe("a job", () => {
   });
 
   test("counts what is bad as all that is nothing else", () => {
-    const fates = ["good", "bad", "skipped", "stopped", "running", "unfinished"] as const;
+    const fates = [
+      "good",
+      "bad",
+      "skipped",
+      "stopped",
+      "running",
+      "unfinished",
+      "partial",
+    ] as const;
     const { jobs, totals } = makeReport(SPAN, [factsOf({ fates })], []);
-    const counts = { runs: 6, good: 1, bad: 2, stopped: 1, skipped: 1, running: 1 };
+    const counts = { runs: 7, good: 1, bad: 2, stopped: 1, skipped: 1, partial: 1, running: 1 };
     expect(jobs[0]).toMatchObject(counts);
     expect(totals).toEqual(counts);
   });
