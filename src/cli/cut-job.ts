@@ -105,6 +105,8 @@ function finish(
       ? refuseTogether(words, "--watch draws a picture", "--json", "--watch")
       : { kind: "job-status", ...place, isJson, isWatching };
   }
+  const twice = refuseTwice(parts);
+  if (twice !== undefined) return twice;
   const asking: JobAsking = { asked: collectAsked(verb, parts, said), maxParallel };
   const refusal = refuseAsked(words, asking.asked);
   if (refusal !== undefined) return refusal;
@@ -130,6 +132,33 @@ function collectAsked(
     redo: [...new Set(parts.flatMap(({ redo = [] }) => redo))],
     accepted: new Map(parts.flatMap(({ accepted = [] }) => accepted)),
   };
+}
+
+/**
+ * Of two that say different things about the steps the last does not win: one of them was meant,
+ * and the other one may pay twice. None is offered in their place.
+ */
+function refuseTwice(parts: readonly JobPart[]): Problem | undefined {
+  const steps = (key: "from" | "only"): string[] => [
+    ...new Set(parts.flatMap((part) => part[key] ?? [])),
+  ];
+  for (const key of ["from", "only"] as const) {
+    const [first, second] = steps(key);
+    if (first === undefined || second === undefined) continue;
+    return problem(
+      `--${key} names one step, found ${showWord(first)} and ${showWord(second)}, expected one`,
+    );
+  }
+  const answers = new Map<string, string>();
+  for (const [step, as] of parts.flatMap(({ accepted = [] }) => accepted)) {
+    const before = answers.get(step) ?? as;
+    if (before !== as) {
+      const found = `found ${before} and ${as}, expected one`;
+      return problem(`--accept-unknown decides about ${showWord(step)} once, ${found}`);
+    }
+    answers.set(step, as);
+  }
+  return undefined;
 }
 
 /** What contradicts itself whatever steps there are. */

@@ -32,8 +32,8 @@ export function reportFields(): Meanings {
     "jobs[].partial": "of these",
     "jobs[].running": "of these",
     "jobs[].last":
-      "its last run that was neither a skip nor partial, with the fields of `runs`; null: there is " +
-      "none",
+      "its last run that was neither a skip nor partial, with the fields of `runs`; null: " +
+      "there is none",
     "jobs[].is_last_within": "whether that one belongs to the span",
     "jobs[].usual_ms": "median of up to 20 earlier good runs; null: fewer than 3",
     "jobs[].failures_in_row": "how many runs in a row have gone badly, up to the last one",

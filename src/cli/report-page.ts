@@ -224,7 +224,7 @@ const STYLE = `
   --running: #0d74ce;  --unfinished: #ab6400; }
 @media (prefers-color-scheme: dark) { :root { --ink: #edeef0; --soft: #b0b4ba; --rule: #363a3f;
   --page: #111113; --good: #3dd68c; --bad: #ff9592; --stopped: #777b84; --skipped: #5a6169;
-  --partial: #baa7ff;  --running: #70b8ff; --unfinished: #ffca16; } }
+  --partial: #baa7ff; --running: #70b8ff; --unfinished: #ffca16; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
   max-width: 76rem; margin: 0 auto; padding: 1.5rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }

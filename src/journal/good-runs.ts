@@ -2,7 +2,8 @@
  * What the journal knows of a job's good runs, for the comparison with the next one.
  *
  * Good: the outcome was `ok`, and not that of one step alone, or it failed for nothing but being
- * unusual (else a job that has changed for good would be unusual for ever). Looks back over a bounded number of rows.
+ * unusual (else a job that has changed for good would be unusual for ever). Looks back over a
+ * bounded number of rows.
  */
 import type { Database } from "bun:sqlite";
 import type { RunRecord } from "../core/run-record.ts";

@@ -96,14 +96,28 @@ describe("a line of watchdog job", () => {
   test("says which steps run again and what is decided about others", () => {
     expect(askedOf("run --fresh n.yaml").isFresh).toBe(true);
     expect(askedOf("resume --from pack n.yaml").from).toBe("pack");
-    expect(askedOf("run --only a --only pack n.yaml").only).toBe("pack");
+    expect(askedOf("run --only pack --only=pack n.yaml").only).toBe("pack");
     expect(askedOf("run --redo a --redo b --redo a n.yaml").redo).toEqual(["a", "b"]);
     const decided = askedOf("run --accept-unknown a=done --accept-unknown=b=retry n.yaml");
     expect([...decided.accepted]).toEqual([
       ["a", "done"],
       ["b", "retry"],
     ]);
+    const twice = askedOf("run --accept-unknown a=done --accept-unknown a=done n.yaml");
+    expect([...twice.accepted]).toEqual([["a", "done"]]);
     expect(cutOf("run --max-parallel 4 n.yaml")).toMatchObject({ maxParallel: 4 });
+  });
+
+  test("that says two things about a step is refused, and none of them is offered (A5)", () => {
+    const lines = [
+      ["resume --accept-unknown pay=done --accept-unknown pay=fail", "found done and fail"],
+      ["run --only u --only v", 'found "u" and "v"'],
+      ["plan --from u --from=v", 'found "u" and "v"'],
+    ] as const;
+    for (const [line, found] of lines) {
+      expect(messageOf(`${line} n.yaml`)).toContain(found);
+      expect(repairsOf(`${line} n.yaml`)).toEqual([]);
+    }
   });
 
   test("with --dry-run is one of job plan", () => {
