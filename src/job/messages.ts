@@ -175,11 +175,14 @@ export const messages = {
   missing: (step: string, input: string): string =>
     `watchdog: step ${step}: its input ${input} is not there`,
   done: (step: string): string => `watchdog: step ${step} is done`,
+  alreadyDone: (step: string): string =>
+    `watchdog: step ${step} is done and is not run; --only ${step} --redo ${step} runs it again`,
   unchanged: (step: string): string => `watchdog: step ${step} is unchanged and not run`,
-  sentBack: ({ step, because, detail }: StepRecord): string => {
+  /** @param isCertain  nothing that it needs is to be run before it */
+  sentBack: ({ step, because, detail }: StepRecord, isCertain: boolean): string => {
     const reason = because === null ? null : explain(because);
     const why = [reason, detail].filter((one) => one !== null).join(": ");
-    return `watchdog: step ${step} runs again: ${why}`;
+    return `watchdog: step ${step} ${isCertain ? "runs again" : "is to run again"}: ${why}`;
   },
   failed: (step: string, end: StepEnd, reason: string | undefined): string =>
     `watchdog: step ${step} ${showEnd(end, reason)}`,

@@ -18,7 +18,7 @@ import type { RunnerEnd } from "./runner.ts";
 
 /** What was begun, or is gone on with. */
 export function tellBegun(
-  { spec, tells }: JobOrder,
+  { spec, asked, tells }: JobOrder,
   begun: Extract<Begun, { kind: "begun" }>,
 ): void {
   const { steps, how } = begun;
@@ -29,11 +29,28 @@ export function tellBegun(
     for (const { step } of steps.filter(isSettled).map(({ record }) => record)) {
       say(messages.happened(step));
     }
-    for (const step of steps.filter(isSentBack)) say(messages.sentBack(step.record));
+    const isCertain = findCertain(spec, asked, records);
+    for (const { record } of steps.filter(isSentBack)) {
+      say(messages.sentBack(record, isCertain(record.step)));
+    }
   } else if (tells === "all") {
     say(messages.begins(spec.name, records.length, unchanged.length));
     for (const { step } of unchanged) say(messages.unchanged(step));
   }
+  const alreadyDone = findAlreadyDone(asked, steps);
+  if (alreadyDone !== undefined) say(messages.alreadyDone(alreadyDone));
+}
+
+/** What needs another one that is not done is run only when that has gone well. */
+function findCertain(
+  { steps }: JobOrder["spec"],
+  { only }: JobOrder["asked"],
+  records: readonly StepRecord[],
+): (name: string) => boolean {
+  const done = new Set(named(records, ({ state }) => state === "done"));
+  const needs = new Map(steps.map((step) => [step.name, step.needs]));
+  return (name) =>
+    (only === undefined || only === name) && (needs.get(name) ?? []).every((one) => done.has(one));
 }
 
 function isSentBack({ record, todo, isChanged }: PlannedStep): boolean {
@@ -43,6 +60,19 @@ function isSentBack({ record, todo, isChanged }: PlannedStep): boolean {
 function isSettled({ record, isChanged }: PlannedStep): boolean {
   return isChanged && record.state === "done" && record.because === "settled-happened";
 }
+
+/** @returns what was asked for alone and is done, as it was left; undefined: there is none */
+export function findAlreadyDone(
+  { only }: JobOrder["asked"],
+  steps: readonly PlannedStep[],
+): string | undefined {
+  const meant = steps.find(({ record }) => record.step === only);
+  if (meant?.record.state !== "done") return undefined;
+  return meant.isChanged && SAID_DONE.includes(meant.because) ? undefined : only;
+}
+
+/** Now: by a person, or by its settle. */
+const SAID_DONE: readonly PlannedStep["because"][] = ["accepted-done", "settled-happened"];
 
 /** What a person should know at the end, when nothing has told it yet. */
 export function tellEnd(order: JobOrder, end: RunnerEnd): void {
@@ -60,8 +90,13 @@ export function tellEnd(order: JobOrder, end: RunnerEnd): void {
     say(messages.heldBack(named(records, isLeft)));
     return say(addPlace(messages.hintResume(spec.file), place));
   }
+  if (end.kind === "stuck" || end.finish.state === "done") return;
   // What only `--only` has kept from starting is no news.
-  if (end.kind === "stuck" || end.finish.state === "done" || asked.only !== undefined) return;
+  if (asked.only !== undefined) {
+    const meant = records.filter(({ step }) => step === asked.only);
+    for (const line of linesOfRefused(spec.file, meant)) say(addPlace(line, place));
+    return;
+  }
   if (!BLOCKED.includes(end.finish.because)) return;
   for (const line of linesOfWaiting(spec, records)) say(addPlace(line, place));
 }
@@ -119,16 +154,20 @@ function linesOfWaiting(
     records,
     ({ state, because }) => state === "failed" && because === "settled-not-happened",
   );
-  const refused = records.filter(
-    ({ state, because }) => state === "failed" && because === "accepted-fail",
-  );
   const stopped = named(records, (record) => isStopped(record, steps));
   return [
     ...(stopped.length === 0 ? [] : [messages.stoppedPending(stopped)]),
-    ...refused.flatMap(({ step }) => messages.staysFailed(file, step)),
+    ...linesOfRefused(file, records),
     ...(settled.length === 0 ? [] : [messages.settledPending(settled)]),
     ...(blocked.length === 0 ? [] : [messages.blocked(blocked)]),
   ];
+}
+
+function linesOfRefused(file: string, records: readonly StepRecord[]): readonly string[] {
+  const refused = records.filter(
+    ({ state, because }) => state === "failed" && because === "accepted-fail",
+  );
+  return refused.flatMap(({ step }) => messages.staysFailed(file, step));
 }
 
 /**

@@ -3,7 +3,7 @@
  * would not, and whoever cannot go on is told by which line somebody can.
  */
 import { expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { harmless, type JobPlace, makeJob, unsafe } from "../support/job-place.ts";
 import { openScene, RELEASE } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -57,6 +57,27 @@ test(
     const { troubles } = JSON.parse(await answer(job, "status", "--json"));
     expect(troubles).toEqual([expect.stringContaining("journal.db does not know job")]);
     expect([(await job.job("run")).status, job.lines("log")]).toEqual([78, ["pay"]]);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "a step is said to run again only where nothing has to be run before it (B1)",
+  async () => {
+    const job = makeJob(scene, "again", {
+      first: harmless("[ -e go ]"),
+      made: { command: "echo made >out", needs: ["first"], artifacts: ["out"] },
+      other: harmless("false"),
+    });
+    writeFileSync(job.path("go"), "");
+    expect((await job.job("run")).status).toBe(1);
+    rmSync(job.path("go"));
+    const { stderr } = await job.job("run", "--redo", "first");
+    expect(stderr).toContain("watchdog: step first runs again: a person asked for it\n");
+    expect(stderr).toContain("watchdog: step other runs again: its command has failed\n");
+    // It was not: what it needs has failed.
+    expect(stderr).toContain("watchdog: step made is to run again: a step that it needs was not");
+    expect(stderr).toContain("watchdog: not begun, because of what they need: made\n");
   },
   LIMIT_MS,
 );

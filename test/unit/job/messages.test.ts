@@ -8,9 +8,15 @@ const JOB = { name: "nightly", file: "/srv/nightly.yaml" };
 
 test("a step that runs again says why in words that are no codes", () => {
   const record = { ...firstRecord("dump"), because: "exited" as const };
-  expect(messages.sentBack(record)).toBe("watchdog: step dump runs again: its command has failed");
+  expect(messages.sentBack(record, true)).toBe(
+    "watchdog: step dump runs again: its command has failed",
+  );
+  // What it needs may fail before it (B1).
+  expect(messages.sentBack(record, false)).toBe(
+    "watchdog: step dump is to run again: its command has failed",
+  );
   const changed = { ...record, because: "artifact-changed" as const, detail: "d has 5 bytes" };
-  expect(messages.sentBack(changed)).toBe(
+  expect(messages.sentBack(changed, true)).toBe(
     "watchdog: step dump runs again: its artifacts are not those that it has left: d has 5 bytes",
   );
 });
