@@ -18,6 +18,7 @@ import { ArtifactHandle } from "../job/artifact-handle.ts";
 import { decideBeginning } from "../job/begin-job.ts";
 import { messages } from "../job/messages.ts";
 import { findMissing } from "../job/missing.ts";
+import { findAlreadyDone } from "../job/verdict.ts";
 import { readNewestJob, recallJob, type StoredJob } from "../journal/job-queries.ts";
 import { placeIn } from "../os/own-line.ts";
 import { wallNow } from "../os/clock.ts";
@@ -123,9 +124,9 @@ async function view(
   const found = findNamedJob(file, stateDirectory, around.readSettings(configFile));
   const { name, stored, spec, askedFile, troubles } = found;
   if (stored === undefined) return { name, viewed: undefined };
-  const { record, sideEffects: startedAs } = stored;
+  const { record, because, sideEffects: startedAs } = stored;
   const isLive = record.state === "running" && (await isHeld(name, around));
-  const shown = placed(viewOfJob({ record, isLive, steps: spec?.steps, startedAs }));
+  const shown = placed(viewOfJob({ record, because, isLive, steps: spec?.steps, startedAs }));
   return { name, viewed: { stored, view: shown, askedFile, troubles } };
 }
 
@@ -179,7 +180,9 @@ async function answerJobPlan(cut: JobPlanCut, around: JobAround): Promise<Answer
     const missing = findMissing(spec, { willWrite: willRun, willRun });
     const plan = { name, kind, isHeld: await isHeld(name, around), steps, missing };
     const text = cut.isJson ? renderJson(showPlan({ ...plan, troubles: [] })) : renderJobPlan(plan);
-    return { text, lines: [], code: EXIT.ok };
+    const alreadyDone = cut.isJson ? undefined : findAlreadyDone(cut.asked, decision.steps);
+    const lines = alreadyDone === undefined ? [] : [messages.alreadyDone(alreadyDone)];
+    return { text, lines: lines.map(withoutOwnName), code: EXIT.ok };
   } finally {
     artifacts.close();
   }
@@ -193,9 +196,14 @@ function isOver({ todo }: PlannedStep): boolean {
 /** What `job run` would be refused for. */
 function refuse(...lines: readonly string[]): Answer {
   return {
-    lines: lines.map((line) => placeIn(line.replace(/^watchdog: /, ""))),
+    lines: lines.map((line) => placeIn(withoutOwnName(line))),
     code: EXIT.config_error,
   };
+}
+
+/** Whoever prints it puts that in front. */
+function withoutOwnName(line: string): string {
+  return line.replace(/^watchdog: /, "");
 }
 
 /** Whether the file is a job, and what its steps have left is what it was. */

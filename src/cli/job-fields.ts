@@ -21,7 +21,8 @@ export function jobFields(): Meanings {
       "about",
     directory: "its directory: where the steps run",
     state:
-      "`running`, `done`, `failed`, `unknown` (a person must decide), `interrupted`, or " +
+      "`running`, `done`, `failed`, `unknown` (a person must decide), `interrupted`, " +
+      "`over` (begun for one step alone, which is done; `job run` begins anew), or " +
       "`interrupted-can-resume`: nobody runs it any more, and nobody wrote down that it " +
       "ended; null: none was begun",
     run_id: "id of the run that has it now, or had it last",

@@ -43,6 +43,7 @@ const JOB_WORDS: Readonly<Record<JobWord, string>> = {
   failed: "failed",
   unknown: "waits for a decision",
   interrupted: "interrupted, can be resumed",
+  over: "over: it was begun for one step alone",
   "interrupted-can-resume": "interrupted, can be resumed (its watchdog is gone)",
 };
 
@@ -192,10 +193,12 @@ function renderFailed({ steps }: JobView, { file }: JobRecord): string[][] {
   });
 }
 
-function renderResume({ resume, questions }: JobView): string[][] {
+function renderResume({ resume, questions, isOver }: JobView): string[][] {
   if (resume === undefined || questions.length > 0) return [];
-  return [["to go on with it", `    ${resume}`]];
+  return [[isOver ? LEFT_OVER : "to go on with it", `    ${resume}`]];
 }
+
+const LEFT_OVER = "job run begins anew; to run what this one has left";
 
 /** What `job plan` tells of. */
 export interface PlanPicture {

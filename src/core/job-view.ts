@@ -6,6 +6,7 @@
  */
 import type { AcceptedAs } from "./job-asked.ts";
 import { orderSteps } from "./job-graph.ts";
+import { OVER_FOR_ONE_STEP } from "./job-next.ts";
 import { mayHaveHappened } from "./job-settle.ts";
 import { firstRecord } from "./job-plan.ts";
 import type { SideEffects, StepSpec } from "./job-spec.ts";
@@ -32,6 +33,8 @@ export interface StepView {
 
 export type JobWord =
   | JobState
+  /** It was begun for one step alone, which is done: the next `job run` begins anew. */
+  | "over"
   /** It was begun and has not ended, and whoever ran it is gone: `job run` goes on with it. */
   | "interrupted-can-resume";
 
@@ -54,6 +57,8 @@ export interface JobView {
   readonly word: JobWord;
   readonly steps: readonly StepView[];
   readonly questions: readonly JobQuestion[];
+  /** It was begun for one step alone: only who asks for it goes on with the others. */
+  readonly isOver: boolean;
   /**
    * What goes on with it; undefined: it runs, is done, would not go on before a person takes back
    * that a step has failed, or its path cannot be pasted.
@@ -63,6 +68,8 @@ export interface JobView {
 
 export interface ViewedJob {
   readonly record: JobRecord;
+  /** Why it has ended so, as the journal has it. */
+  readonly because: string | null;
   /** Somebody has the lease of the job, or nobody can tell. */
   readonly isLive: boolean;
   /** As the file has them now, in their order; undefined: it cannot be read. */
@@ -74,17 +81,27 @@ export type ViewedStep = Pick<StepSpec, "name" | "needs" | "sideEffects" | "sett
 
 export function viewOfJob(job: ViewedJob): JobView {
   const { record, isLive } = job;
+  const isOver = job.because === OVER_FOR_ONE_STEP && record.state !== "running";
   const steps = listViews(job);
   const waiting = record.state === "done" ? [] : steps.filter((step) => step.waitsForPerson);
   return {
-    word: record.state === "running" && !isLive ? "interrupted-can-resume" : record.state,
+    word: wordOf(record.state, { isLive, isOver }),
     steps,
+    isOver,
     questions: waiting.map((step) => ask(step, record)),
     resume:
       record.state === "done" || isLive || isStuck(steps)
         ? undefined
         : quoteForShell(resumeWords(record)),
   };
+}
+
+function wordOf(
+  state: JobState,
+  { isLive, isOver }: { readonly isLive: boolean; readonly isOver: boolean },
+): JobWord {
+  if (state === "interrupted" && isOver) return "over";
+  return state === "running" && !isLive ? "interrupted-can-resume" : state;
 }
 
 /** A person has called a step failed, and all that is left needs such a one. */

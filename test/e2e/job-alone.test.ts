@@ -96,6 +96,11 @@ test(
     expect((await job.job("run", "--only", "clean", "--redo", "clean")).status).toBe(1);
     rmSync(job.path("broken"));
     expect([query(job.scene, RECORD), job.state()]).toEqual([before, "unknown"]);
+    // A person has called it failed: it is not run, and the line that runs it after all is told.
+    expect((await job.job("resume", "--accept-unknown", "pay=fail")).status).not.toBe(0);
+    const refused = await job.job("run", "--only", "pay");
+    expect(refused.status).toBe(137);
+    expect(refused.stderr).toContain(`hint: watchdog job resume --redo pay ${job.file}`);
   },
   LIMIT_MS,
 );
@@ -120,6 +125,78 @@ test(
     writeFileSync(job.path("go"), "");
     expect((await job.job("run")).status).toBe(0);
     expect(job.lines("log")).toEqual(["pay", "clean", "asked", "pay"]);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "of a step that is done runs nothing, and says so with the line that runs it (B21)",
+  async () => {
+    const job = makeJob(scene, "done", {
+      pay: unsafe("kill -9 $$", { settle: "echo asked >>log; exit 2" }),
+      clean: harmless("echo clean >>log"),
+    });
+    expect((await job.job("run")).status).toBe(3);
+    const log = job.lines("log");
+    const line =
+      "watchdog: step clean is done and is not run; --only clean --redo clean runs it again\n";
+    const plan = await job.job("plan", "--only", "clean");
+    expect([plan.status, plan.stderr]).toEqual([0, line]);
+    expect(String(plan.stdout)).toContain("0 of 2 steps to run");
+    const run = await job.job("run", "--only", "clean");
+    expect([run.status, run.stderr, job.lines("log")]).toEqual([
+      0,
+      expect.stringContaining(line),
+      log,
+    ]);
+    const again = await job.job("run", "--only", "clean", "--redo", "clean");
+    expect([again.status, again.stderr]).toEqual([0, expect.not.stringContaining("not run")]);
+    expect(job.lines("log")).toEqual([...log, "clean"]);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "plans no settle of another step (B21)",
+  async () => {
+    const job = makeJob(scene, "planned", {
+      pay: unsafe("touch begun; while :; do sleep 0.05; done", { settle: "exit 0" }),
+      clean: harmless("echo clean >>log"),
+    });
+    const run = job.start("run");
+    await waitFor(() => existsSync(job.path("begun")), "the step");
+    run.kill("SIGKILL");
+    await run.ended;
+    await waitFor(() => job.scene.findProcesses().length === 0, "the guard to have ended all");
+    const planOf = async (...words: readonly string[]) =>
+      String((await job.job("plan", ...words)).stdout);
+    expect(await planOf()).toMatch(/pay +is asked/);
+    const alone = await planOf("--only", "clean");
+    expect(alone).toContain("1 of 2 steps to run");
+    expect(alone).toMatch(/pay +stays interrupted/);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "a job that was begun for it is over, and its status says so (B22)",
+  async () => {
+    const job = makeJob(scene, "over", {
+      one: harmless("echo one >>log"),
+      two: harmless("echo two >>log"),
+      three: harmless("echo three >>log"),
+    });
+    const statusOf = async () => String((await job.job("status")).stdout);
+    expect((await job.job("run", "--only", "one")).status).toBe(0);
+    // More of its steps: it is over all the same.
+    expect((await job.job("run", "--only", "two")).status).toBe(0);
+    const status = await statusOf();
+    expect(status).toStartWith("job over  over: it was begun for one step alone\n");
+    expect(status).not.toContain("can be resumed");
+    expect(status).toContain("job run begins anew; to run what this one has left\n");
+    expect((await job.job("run")).status).toBe(0);
+    expect(job.lines("log")).toEqual(["one", "two", "one", "two", "three"]);
+    expect(await statusOf()).toStartWith("job over  done\n");
   },
   LIMIT_MS,
 );

@@ -47,7 +47,13 @@ function pictureOf({
     artifacts,
     ...job,
   };
-  const view = viewOfJob({ record, isLive, steps: reading.spec.steps, startedAs: new Map() });
+  const view = viewOfJob({
+    record,
+    because: null,
+    isLive,
+    steps: reading.spec.steps,
+    startedAs: new Map(),
+  });
   return { record, view, askedFile: undefined, now: BEGUN + 60_000, columns };
 }
 

@@ -19,6 +19,7 @@ function view(states: States, more: Partial<ViewedJob> & { job?: Partial<JobReco
   const { job, ...rest } = more;
   return viewOfJob({
     record: known(steps, [], job),
+    because: null,
     isLive: false,
     steps: STEPS,
     startedAs: new Map<string, SideEffects>(),
@@ -52,6 +53,25 @@ describe("a step that the journal calls running", () => {
     expect(seen.word).toBe("running");
     expect(wordsOf(seen)[1]).toBe("upload running");
     expect([seen.questions, seen.resume]).toEqual([[], undefined]);
+  });
+});
+
+describe("a job that was begun for one step alone (B22)", () => {
+  const over = { because: "only-over" };
+
+  test("is over with it, and can be gone on with by who asks for that", () => {
+    const seen = view({ pack: DONE }, { ...over, job: { state: "interrupted" } });
+    expect([seen.word, seen.isOver]).toEqual(["over", true]);
+    expect(seen.resume).toBe("watchdog job resume /srv/job/nightly.yaml");
+    const failed = view({ pack: { state: "failed" } }, { ...over, job: { state: "failed" } });
+    expect([failed.word, failed.isOver]).toEqual(["failed", true]);
+  });
+
+  test("is not where somebody goes on with it, or where it was begun for all", () => {
+    const seen = view({ pack: RUNNING }, { ...over, isLive: true });
+    expect([seen.word, seen.isOver]).toEqual(["running", false]);
+    const all = view({ pack: DONE }, { because: "only-done", job: { state: "interrupted" } });
+    expect([all.word, all.isOver]).toEqual(["interrupted", false]);
   });
 });
 
