@@ -47,7 +47,7 @@ export function describeCounts(counts: Omit<RunReport["totals"], "runs">): strin
     [counts.bad, "bad"],
     [counts.stopped, "stopped"],
     [counts.skipped, "skipped"],
-    [counts.partial, "of one step"],
+    [counts.partial, "of one step (--only)"],
     [counts.running, "running"],
   ] as const;
   return named.flatMap(([count, name]) => (count > 0 ? `${count} ${name}` : [])).join(", ");
@@ -103,11 +103,9 @@ export function wordOf({ fate, outcome }: ReportedRun): string {
   return outcome ?? UNKNOWN;
 }
 
-/** Skips with their reason, runs of one step, and what a run has left or done again. */
-export function describeExtras(job: JobReport): string[] {
-  const { skippedBecause, partial, leftovers, retries } = job;
+/** Skips with their reason, and what a run has left or done again. */
+export function describeExtras({ skippedBecause, leftovers, retries }: JobReport): string[] {
   return [
-    ...(partial === 0 ? [] : [`one step alone (--only) ${renderCount(partial, "time", "times")}`]),
     ...(skippedBecause === undefined ? [] : [`skipped: ${skippedBecause}`]),
     ...(leftovers === 0 ? [] : [`left processes ${renderCount(leftovers, "time", "times")}`]),
     ...(retries === 0 ? [] : [renderCount(retries, "call retried", "calls retried")]),

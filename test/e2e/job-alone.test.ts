@@ -57,7 +57,7 @@ test(
       needs: [{ job: "failed", because: "failed" }],
     });
     const told = async (...asked: string[]) => (await askLines(job.scene, asked)).join("\n");
-    expect(await told("report")).toContain("one step alone (--only) 1 time");
+    expect(await told("report")).toContain("1 bad, 1 of one step (--only)");
     const why = await told("why", "failed");
     expect(why).toContain("says nothing about the job as a whole");
     expect(why).toContain("failed: failed, status 1: a step of it has failed");

@@ -85,7 +85,12 @@ describe("artifacts", () => {
       rmSync(job.path("out"));
       expect((await job.job("run")).status).toBe(3);
       expect(job.lines("log")).toEqual(["pay"]);
-      expect((await job.job("resume", "--redo=pay")).status).toBe(9);
+      // To run it again is a decision, and is asked for as one (B5).
+      const redo = await job.job("resume", "--redo=pay");
+      expect([redo.status, job.lines("log")]).toEqual([78, ["pay"]]);
+      const retry = `watchdog job resume --accept-unknown pay=retry ${job.file}`;
+      expect(redo.stderr).toContain(`hint: ${retry}\n`);
+      expect((await job.job("resume", "--accept-unknown=pay=retry")).status).toBe(9);
       expect(job.lines("log")).toEqual(["pay", "pay"]);
     },
     LIMIT_MS,
