@@ -93,7 +93,7 @@ const OF_SPAN = `WHERE ${IS_OF_SPAN} ORDER BY sort_at DESC, seq DESC LIMIT ?2`;
 function countJobs(db: Database, since: number): Counts[] {
   return db
     .query<Counts, [number]>(
-      `SELECT job, count(*) AS runs, sum(outcome IS 'ok' AND NOT ${IS_OF_ONE_STEP}) AS good,
+      `SELECT job, count(*) AS runs, sum(outcome IS 'ok') - sum(${IS_OF_ONE_STEP}) AS good,
          sum(${IS_OF_ONE_STEP}) AS partial,
          sum(outcome IS 'stopped') AS stopped, sum(${IS_REFUSED}) AS skipped
        FROM runs WHERE ${IS_OF_SPAN} GROUP BY job ORDER BY max(sort_at) DESC, job`,

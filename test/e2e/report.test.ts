@@ -88,6 +88,7 @@ describe("report", () => {
       bad: 4,
       stopped: 0,
       skipped: 2,
+      partial: 0,
       running: 1,
     });
   });
