@@ -83,6 +83,22 @@ describe("a schedule", () => {
     });
   });
 
+  test("is not met by a run of one step alone, and not missed by it", () => {
+    const state = scene.newState();
+    put(state, declared(ended(1, [], OK), DAILY));
+    const later = { ended_at: new Date(END_AT + 60_000).toISOString(), duration_ms: 60_000 };
+    const alone = { ...OK, ...later, because: "only-done" } as const;
+    put(state, declared(started(2), DAILY), declared(ended(2, [], alone), DAILY));
+    expect(scheduleIn(state)).toMatchObject({ lastSuccessAt: END_AT, lastFailureAt: null });
+    put(state, declared(started(3), DAILY));
+    expect(knowledgeOf(state).jobs).toMatchObject([{ longestGoodMs: 1_000 }]);
+    const whole = { ...OK, ...later, because: "all-done" } as const;
+    put(state, declared(ended(3, [], whole), DAILY), declared(started(4), DAILY));
+    expect(knowledgeOf(state).jobs).toMatchObject([
+      { schedule: { lastSuccessAt: END_AT + 60_000 }, longestGoodMs: 60_000 },
+    ]);
+  });
+
   test("counts a run whose watchdog was killed as a failure", () => {
     const state = scene.newState();
     put(state, declared(started(1), DAILY), abandoned(1));
