@@ -18,7 +18,7 @@ import { ArtifactHandle } from "../job/artifact-handle.ts";
 import { decideBeginning } from "../job/begin-job.ts";
 import { messages } from "../job/messages.ts";
 import { findMissing } from "../job/missing.ts";
-import { findAlreadyDone } from "../job/verdict.ts";
+import { findAlreadyDone } from "../job/telling.ts";
 import { readNewestJob, recallJob, type StoredJob } from "../journal/job-queries.ts";
 import { placeIn } from "../os/own-line.ts";
 import { wallNow } from "../os/clock.ts";
@@ -210,20 +210,23 @@ function withoutOwnName(line: string): string {
 async function answerJobVerify(cut: JobVerifyCut, around: JobAround): Promise<Answer> {
   const { file, isJson } = cut;
   const reading = readJob(file, around.readSettings(cut.configFile));
-  const isJob = reading.kind === "job";
-  const record = isJob ? readRecord(reading.spec, around) : undefined;
-  const verified = isJob ? await verifyJob(reading.spec, record, around) : undefined;
-  const refused = isJob ? undefined : refuseReading(file, reading, around);
-  const findings = refused?.findings ?? verified ?? [];
-  const lines = refused?.lines ?? [];
+  const verified =
+    reading.kind === "job"
+      ? await verifyJob(file, reading.spec, around)
+      : refuseReading(file, reading, around);
+  const { job, findings, good, lines } = verified;
   const code = findings.length === 0 ? EXIT.ok : FOUND;
-  const name = isJob ? reading.spec.name : null;
-  if (isJson) return { text: renderJson({ format: 1, file, job: name, findings }), lines, code };
-  const steps = isJob ? reading.spec.steps.length : 0;
-  const hasLeft = record !== undefined && record.artifacts.length > 0;
-  const left = hasLeft ? ALL_AS_LEFT : "nothing that it has left is known";
-  const good = `${file} is a job of ${renderCount(steps, "step", "steps")}, and ${left}`;
+  if (isJson) return { text: renderJson({ format: 1, file, job, findings }), lines, code };
   return { text: renderLines(findings.length === 0 ? [good] : findings), lines, code };
+}
+
+interface Verified {
+  /** Its name; null: the file is none. */
+  readonly job: string | null;
+  readonly findings: readonly string[];
+  /** What is said where nothing was found. */
+  readonly good: string;
+  readonly lines: readonly string[];
 }
 
 /** With the line for a word that is no file, but may be the name of a job. */
@@ -231,16 +234,15 @@ function refuseReading(
   file: string,
   reading: Extract<JobReading, { kind: "refused" }>,
   { stateDirectory }: JobAround,
-): { readonly findings: readonly string[]; readonly lines: readonly string[] } {
+): Verified {
   const { findings } = reading;
+  const none = { job: null, good: "" };
   if (!isNoFile(reading)) {
-    return { findings: findings.map((one) => renderFinding(file, one)), lines: [] };
+    return { ...none, findings: findings.map((one) => renderFinding(file, one)), lines: [] };
   }
   const { message, hint } = refuseJob(file, findings, explainMissing(stateDirectory, "verify"));
-  return { findings: [message], lines: hint === undefined ? [] : [`hint: ${hint}`] };
+  return { ...none, findings: [message], lines: hint === undefined ? [] : [`hint: ${hint}`] };
 }
-
-const ALL_AS_LEFT = "all that it has left is as it was";
 
 /** The newest job of the name. */
 function readRecord({ name }: JobSpec, { stateDirectory }: JobAround): JobRecord | undefined {
@@ -257,8 +259,17 @@ function unfinishedOf(record: JobRecord | undefined): Pick<Sights, "willWrite" |
   return { willWrite: isOpen, willRun: record?.state === "done" ? () => true : isOpen };
 }
 
-/** What the file names and is not there, and what is not as the newest job of its name has left it. */
-async function verifyJob(
+async function verifyJob(file: string, spec: JobSpec, around: JobAround): Promise<Verified> {
+  const record = readRecord(spec, around);
+  const findings = await findInJob(spec, record, around);
+  const hasLeft = record !== undefined && record.artifacts.length > 0;
+  const left = hasLeft ? "all that it has left is as it was" : "nothing that it has left is known";
+  const steps = renderCount(spec.steps.length, "step", "steps");
+  return { job: spec.name, findings, good: `${file} is a job of ${steps}, and ${left}`, lines: [] };
+}
+
+/** What it names and is not there, and what is not as the newest job of its name has left it. */
+async function findInJob(
   spec: JobSpec,
   record: JobRecord | undefined,
   around: JobAround,

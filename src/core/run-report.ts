@@ -3,8 +3,8 @@
  * it, what was skipped, and what needs somebody. Pure: from rows of the journal to one report.
  *
  * Always: a job that needs a person comes before all that do not; a run that was refused for its
- * lease, or by its job, is a skip and never a failure; one of one step alone changes nothing of what
- * is told of its job; a run that was ended on request is neither good nor bad.
+ * lease, or by its job, is a skip and never a failure; one of one step alone changes nothing of
+ * what is told of its job; a run that was ended on request is neither good nor bad.
  */
 import { isOfOneStep } from "./one-step.ts";
 import { type EndedStart, isRefusedStart } from "./refused-start.ts";

@@ -16,7 +16,7 @@ import type { OwnProgram } from "../os/own-program.ts";
 import { resolveStateDirectory } from "../os/state-dir.ts";
 import { OrderEnd } from "./channel.ts";
 import { encode, OURSELVES } from "./step-command.ts";
-import { tellKilled } from "./verdict.ts";
+import { tellKilled } from "./telling.ts";
 
 export interface JobCommandRequest {
   readonly order: JobOrder;

@@ -32,15 +32,8 @@ import type { StepRunRequest } from "./step-run.ts";
 import { runQuestion } from "./step-run.ts";
 import { directoryOf, nameOfNestedRun, wordsOf } from "./step-command.ts";
 import { StopAsked } from "./stop-asked.ts";
-import {
-  leavingOf,
-  NOT_ENDED,
-  refuseBegun,
-  tellBegun,
-  tellEnd,
-  verdictOfEnd,
-  verdictOfStop,
-} from "./verdict.ts";
+import { tellBegun, tellEnd } from "./telling.ts";
+import { leavingOf, NOT_ENDED, refuseBegun, verdictOfEnd, verdictOfStop } from "./verdict.ts";
 
 export interface RunnerCommandRequest {
   readonly inherited: Inheritance;

@@ -30,12 +30,12 @@ export function handleSignals(
 }
 
 /**
- * Calls back when the handlers of all signals should have run that had come by now. Of two that come to
- * be delivered together the kernel runs the handler of the later one first, and what waits in the
- * loop for one of them goes on before the other is told: two turns of the loop, of which the first may
- * be the end of the one that is going on. A signal that the kernel has given to another thread is
- * heard of when that thread has run, which a loaded machine puts off: one that is likely is worth
- * some milliseconds.
+ * Calls back when the handlers of all signals should have run that had come by now. Of two that
+ * come to be delivered together the kernel runs the handler of the later one first, and what waits
+ * in the loop for one of them goes on before the other is told: two turns of the loop, of which the
+ * first may be the end of the one that is going on. A signal that the kernel has given to another
+ * thread is heard of when that thread has run, which a loaded machine puts off: one that is likely
+ * is worth some milliseconds.
  */
 export function afterQueuedSignals(atLeastMs: number, then: () => void): void {
   const wait = (): void => void wakeAfter(atLeastMs, then);

@@ -349,7 +349,7 @@ class Operation {
     });
   }
 
-  /** Whoever dies of a signal may have got it with us; at a terminal keys are for the whole group. */
+  /** Whoever dies of a signal may have got it with us; keys are for the whole group. */
   #listenMs(): number {
     if (this.#end?.kind === "signaled") return LISTEN_MS;
     return this.#request.inherited.hasTerminal ? LISTEN_AT_TERMINAL_MS : 0;

@@ -159,7 +159,7 @@ describe("once processes of a step have outlived KILL", () => {
   test("of one step alone it counts what was to be done of that one", () => {
     const states = { b: { state: "interrupted" } } as const;
     const [, running] = start(begin([node("a"), node("b")], { only: "a", states }));
-    expect(play(noteEvent(hold(running), done("a")))).toEqual(["unknown only-done 0"]);
+    expect(play(noteEvent(hold(running), done("a")))).toEqual(["interrupted only-done 0"]);
     const kept: JobEvent = { kind: "step-interrupted", step: "a" };
     expect(play(noteEvent(hold(running), kept))).toEqual([HELD]);
   });
