@@ -1,6 +1,6 @@
 /**
  * One step of a job alone (`--only`), on the compiled binary: the others stay as they are, and
- * nobody takes it for a success of the job (A1).
+ * nobody takes it for a success of the job.
  */
 import { afterAll, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
@@ -130,7 +130,7 @@ test(
 );
 
 test(
-  "of a step that is done runs nothing, and says so with the line that runs it (B21)",
+  "of a step that is done runs nothing, and says so with the line that runs it",
   async () => {
     const job = makeJob(scene, "done", {
       pay: unsafe("kill -9 $$", { settle: "echo asked >>log; exit 2" }),
@@ -157,7 +157,7 @@ test(
 );
 
 test(
-  "plans no settle of another step (B21)",
+  "plans no settle of another step",
   async () => {
     const job = makeJob(scene, "planned", {
       pay: unsafe("touch begun; while :; do sleep 0.05; done", { settle: "exit 0" }),
@@ -179,7 +179,7 @@ test(
 );
 
 test(
-  "a job that was begun for it is over, and its status says so (B22)",
+  "a job that was begun for it is over, and its status says so",
   async () => {
     const job = makeJob(scene, "over", {
       one: harmless("echo one >>log"),

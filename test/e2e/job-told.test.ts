@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  "a step is said to run again only where nothing has to be run before it (B1)",
+  "a step is said to run again only where nothing has to be run before it",
   async () => {
     const job = makeJob(scene, "again", {
       first: harmless("[ -e go ]"),

@@ -85,7 +85,7 @@ describe("artifacts", () => {
       rmSync(job.path("out"));
       expect((await job.job("run")).status).toBe(3);
       expect(job.lines("log")).toEqual(["pay"]);
-      // To run it again is a decision, and is asked for as one (B5).
+      // To run it again is a decision, and is asked for as one.
       const redo = await job.job("resume", "--redo=pay");
       expect([redo.status, job.lines("log")]).toEqual([78, ["pay"]]);
       const retry = `watchdog job resume --accept-unknown pay=retry ${job.file}`;

@@ -108,7 +108,7 @@ describe("a line of watchdog job", () => {
     expect(cutOf("run --max-parallel 4 n.yaml")).toMatchObject({ maxParallel: 4 });
   });
 
-  test("that says two things about a step is refused, and none of them is offered (A5)", () => {
+  test("that says two things about a step is refused, and none of them is offered", () => {
     const lines = [
       ["resume --accept-unknown pay=done --accept-unknown pay=fail", "found done and fail"],
       ["run --only u --only v", 'found "u" and "v"'],

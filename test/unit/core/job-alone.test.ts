@@ -40,7 +40,7 @@ function decide(
   });
 }
 
-describe("--only one step (A1)", () => {
+describe("--only one step", () => {
   /** `dump` is done and `tidy` can run. */
   const alone = (
     pack: Partial<StepRecord>,
@@ -113,7 +113,7 @@ describe("--only one step (A1)", () => {
 });
 
 describe("a step to run again", () => {
-  test("--redo and --from of one of which nobody knows whether it has happened (B5)", () => {
+  test("--redo and --from of one of which nobody knows whether it has happened", () => {
     const named = (upload: Partial<StepRecord>, more: Partial<AskedOfJob>) => {
       const all = [record("dump", DONE), record("pack", DONE), record("upload", upload)];
       const decision = decide(all, more);

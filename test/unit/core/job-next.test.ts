@@ -229,7 +229,7 @@ describe("of one step alone", () => {
     expect(play(begin(DIAMOND, { only: "left" }))).toEqual(["interrupted only-blocked 1"]);
   });
 
-  test("what others have come to is not told as its end (A1)", () => {
+  test("what others have come to is not told as its end", () => {
     const right = (more: Partial<StepRecord>) => ({ ...before, right: more });
     const alone = (more: Partial<StepRecord>, ends = done) =>
       play(begin(DIAMOND, { only: "left", states: right(more) }), ends);
@@ -240,7 +240,7 @@ describe("of one step alone", () => {
     expect(alone({ state: "failed" }, unclear)).toEqual(["left", "unknown step-unknown 3"]);
   });
 
-  test("a job with a step that is no longer as it was left is not done with it (A1)", () => {
+  test("a job with a step that is no longer as it was left is not done with it", () => {
     const states = { ...before, left: { state: "done" }, right: { state: "done" } } as const;
     const last = begin(DIAMOND, { only: "end", states, isDoubted: true });
     expect(play(last)).toEqual(["end", "interrupted only-done 0"]);

@@ -56,7 +56,7 @@ describe("a step that the journal calls running", () => {
   });
 });
 
-describe("a job that was begun for one step alone (B22)", () => {
+describe("a job that was begun for one step alone", () => {
   const over = { because: "only-over" };
 
   test("is over with it, and can be gone on with by who asks for that", () => {

@@ -11,7 +11,7 @@ test("a step that runs again says why in words that are no codes", () => {
   expect(messages.sentBack(record, true)).toBe(
     "watchdog: step dump runs again: its command has failed",
   );
-  // What it needs may fail before it (B1).
+  // What it needs may fail before it.
   expect(messages.sentBack(record, false)).toBe(
     "watchdog: step dump is to run again: its command has failed",
   );
