@@ -46,6 +46,7 @@ async function judge({ asked, tookMs, pausedMs = 0, good = [], act }: Given) {
     identity: { cwd, jobName: "nightly", startedAt: monotonicNow() - tookMs, startedWallAt: 0 },
     journal: { goodRuns: () => good },
     ledger: { pausedMs },
+    request: {},
   } as unknown as Course;
   const { failedChecks, results } = await judgeRun(course, output, before);
   return [failedChecks, results.suspicions.map(({ measure }) => measure)];
