@@ -168,7 +168,7 @@ export type FenceCut = {
 };
 export type FenceGitPushCut = Looking & {
   readonly kind: "fence-git-push";
-  /** None: all leases of the run around. */
+  /** None: all leases of the run around; in a step, of its job. */
   readonly keys: readonly LeaseKey[];
   readonly remote: string | undefined;
   readonly refspecs: readonly string[];

@@ -11,7 +11,7 @@ import type { ArtifactSpec, StepCommand } from "../core/job-spec.ts";
 import { DEFAULT_RETRY_BACKOFF } from "../core/retry-options.ts";
 import { parseBackoffSpans } from "./probe-values.ts";
 import { showWord } from "./shown-words.ts";
-import { accepted, EXPECTED, mapped, parsePath, parsePositiveSpan, refused } from "./values.ts";
+import { accepted, mapped, parsePath, parsePositiveSpan, refused } from "./values.ts";
 import { parseSize, parseSpan } from "./values.ts";
 import type { Parsed } from "./values.ts";
 
@@ -141,5 +141,3 @@ export function refusalOfVariable(name: string, value: string | null): string | 
   if (name.startsWith("WATCHDOG_")) return EXPECTED_STEP.own;
   return value?.includes("\0") === true ? EXPECTED_STEP.value : undefined;
 }
-
-export const EXPECTED_CWD = EXPECTED.path;

@@ -4,7 +4,7 @@
 import type { LeaseKey } from "./lease-key.ts";
 
 export interface FenceOptions {
-  /** None: all leases of the run around. */
+  /** None: all leases of the run around; in a step, of its job. */
   readonly keys: readonly LeaseKey[];
   /** How long the operation may take; undefined: no limit. */
   readonly timeoutMs: number | undefined;

@@ -51,22 +51,6 @@ export interface DoneStep {
   readonly artifacts: readonly ArtifactRecord[];
 }
 
-export interface JobSummary {
-  readonly jobId: string;
-  readonly name: string;
-  readonly file: string;
-  readonly state: JobRecord["state"];
-  readonly because: string | null;
-  readonly exitStatus: number | null;
-  readonly runId: string;
-  readonly generation: number;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly endedAt: number | null;
-  /** How many steps are in each state. */
-  readonly counts: ReadonlyMap<string, number>;
-}
-
 export type JobRecall =
   /** No job of this name is known; one may be begun. */
   | { readonly kind: "none" }
@@ -164,22 +148,6 @@ export function readLastDone(
   steps: readonly string[],
 ): JournalAnswer<ReadonlyMap<string, DoneStep>> {
   return ask(stateDirectory, (db) => selectLastDone(db, job, steps));
-}
-
-/** Newest first. @param name  undefined: of all names */
-export function listJobs(
-  stateDirectory: string,
-  { name, limit }: { readonly name?: string | undefined; readonly limit: number },
-): JournalAnswer<JobSummary[]> {
-  return ask(stateDirectory, (db) => {
-    const where = name === undefined ? "" : "WHERE name = ?";
-    const rows = selectJobs(db, `${where} ORDER BY seq DESC LIMIT ?`, ...named(name), limit);
-    return rows.map((row) => summaryOf(db, row));
-  });
-}
-
-function named(name: string | undefined): string[] {
-  return name === undefined ? [] : [name];
 }
 
 /** A database of an older version knows no job, and asking does not change it. */
@@ -309,26 +277,4 @@ function selectLastDone(
       return [row.step, { jobId: row.job_id, record: readStepRow(row), artifacts: left }];
     }),
   );
-}
-
-function summaryOf(db: Database, row: JobRow): JobSummary {
-  const sql = "SELECT state, count(*) AS count FROM steps WHERE job_id = ? GROUP BY state";
-  const counts = db
-    .query<{ state: string; count: number }, [string]>(sql)
-    .all(row.job_id)
-    .map(({ state, count }): [string, number] => [state, count]);
-  return {
-    jobId: row.job_id,
-    name: row.name,
-    file: row.file,
-    state: readJobState(row.state),
-    because: row.because,
-    exitStatus: row.exit_status,
-    runId: row.run_id,
-    generation: row.generation,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    endedAt: row.ended_at,
-    counts: new Map(counts),
-  };
 }

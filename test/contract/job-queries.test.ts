@@ -1,7 +1,7 @@
 /** What is told of jobs: in the order of their files, and quickly where there are many steps. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { listJobs, readJob, readLastDone, readNewestJob } from "../../src/journal/job-queries.ts";
+import { readJob, readLastDone, readNewestJob } from "../../src/journal/job-queries.ts";
 import type { StepRecord } from "../../src/core/step-record.ts";
 import type { JournalAnswer } from "../../src/journal/queries.ts";
 import {
@@ -85,7 +85,6 @@ describe("the newest job of a name", () => {
     for (const answer of [
       readNewestJob(state, "nightly"),
       readJob(state, JOB_ID),
-      listJobs(state, { limit: 9 }),
       readLastDone(state, JOB, ["a"]),
     ]) {
       expect(answer).toEqual({ kind: "missing" });
@@ -95,35 +94,6 @@ describe("the newest job of a name", () => {
     const rows = inspect(state, "SELECT * FROM jobs");
     jobOf(state);
     expect(inspect(state, "SELECT * FROM jobs")).toEqual(rows);
-  });
-});
-
-describe("the list of jobs", () => {
-  test("is newest first, with how many steps are in which state", async () => {
-    const state = scene.newState();
-    await addJob(state, 1, ["a", "b"]);
-    await addJob(state, 2, ["a"], "failed");
-    const { store } = openJobStore(state, 3, { leases: [], generation: 0 });
-    await written(store.begin(newJob(["a", "b", "c"], { jobId: jobIdOf(3), name: "other" })));
-    await written(store.startStep(running("b")));
-    store.close();
-    const all = valueOf(listJobs(state, { limit: 9 }));
-    expect(
-      all.map(({ jobId, name, state: is, exitStatus }) => [jobId, name, is, exitStatus]),
-    ).toEqual([
-      [jobIdOf(3), "other", "running", null],
-      [jobIdOf(2), "nightly", "failed", 3],
-      [jobIdOf(1), "nightly", "done", 0],
-    ]);
-    expect(all[0]?.counts).toEqual(
-      new Map([
-        ["pending", 2],
-        ["running", 1],
-      ]),
-    );
-    expect(valueOf(listJobs(state, { name: "nightly", limit: 1 }))).toMatchObject([
-      { jobId: jobIdOf(2) },
-    ]);
   });
 });
 
