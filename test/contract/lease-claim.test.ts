@@ -137,6 +137,26 @@ describe("a key that somebody holds", () => {
     stays?.();
   });
 
+  test("by nobody who lives is claimed once the lock is let go, after more than three tries", async () => {
+    const key = scene.key();
+    await scene.leaveDead(key);
+    const release = holdFile(scene.placeOf(key).lock);
+    let looks = 0;
+    const request = scene.request([key]);
+    // Who holds it is looked at after the third try, and again after each one that follows.
+    Object.defineProperty(request, "runsAround", {
+      get: () => {
+        looks += 1;
+        if (looks === 2) release?.();
+        return [];
+      },
+    });
+    const claimed = await claim(request);
+    expect(looks).toBeGreaterThanOrEqual(2);
+    expect(claimed.keys[0]?.verdict.name).toBe("dead");
+    claimed.release();
+  });
+
   test("by two newcomers with several keys never keeps both of them out for good", async () => {
     const [one, two] = [scene.key("aa"), scene.key("bb")];
     const release = holdPlace(scene.placeOf(two));

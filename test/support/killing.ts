@@ -42,14 +42,17 @@ export function roundEntry(mark: string): string {
   return `TEST_ROUND=${roundVariable(mark)["TEST_ROUND"]}`;
 }
 
+/** Who is born while somebody looks may be missed: gone is who is not found thrice. */
 export async function waitUntilNobodyCarries(entry: string, since = performance.now()) {
   const limitMs = GONE_LIMIT_MS - (performance.now() - since);
-  const look = () => findCarriers(entry).map((pid) => `${pid} ${readCommandLine(pid)}`);
   let seen: string[] = [];
-  await waitFor(() => (seen = look()).length === 0, `nobody with ${entry}`, {
-    limitMs,
-    stepMs: 4,
-  }).catch((error: unknown) => {
+  let unseen = 0;
+  const look = (): boolean => {
+    seen = findCarriers(entry).map((pid) => `${pid} ${readCommandLine(pid)}`);
+    unseen = seen.length === 0 ? unseen + 1 : 0;
+    return unseen >= 3;
+  };
+  await waitFor(look, `nobody with ${entry}`, { limitMs, stepMs: 4 }).catch((error: unknown) => {
     throw new Error(`left alive: ${seen.join("; ")}`, { cause: error });
   });
 }

@@ -48,6 +48,13 @@ export type {
 /** Readers probe with a momentary LOCK_SH: a busy lock is asked again before it counts. */
 const LOCK_TRIES = 3;
 const LOCK_TRY_PAUSE_MS = 30;
+/**
+ * A lock that no living owner explains is one that another newcomer has just been given, or that of
+ * an owner who was killed between the fork and the exec of a child: the child has the open file
+ * too, until its exec(2) closes it, and on a machine under load that takes its time. A key whose
+ * owner is dead must be had by the next run, so that this is waited for without `--wait`, too.
+ */
+const UNEXPLAINED_WAIT_MS = 2_000;
 /** Where the kernel has no queue for what is waited for. */
 const POLL_MS = 1_000;
 /** Survivors that are waited for: the next look at all processes, if none of them ends before. */
@@ -169,12 +176,21 @@ class Claiming {
 
   /** Between two tries nothing is held, so that two newcomers never keep each other out. */
   async #lock(had: LockedKey | undefined): Promise<LockAttempt> {
-    const tries = had === undefined ? LOCK_TRIES : 1;
+    const untilMs = monotonicNow() + UNEXPLAINED_WAIT_MS;
     for (let tried = 1; ; tried += 1) {
       const attempt = lockAll(this.#places, had, this.#onNew);
-      if (attempt.kind !== "busy" || tried >= tries) return attempt;
+      if (attempt.kind !== "busy" || had !== undefined) return attempt;
+      const isOver = monotonicNow() >= untilMs || !this.#isUnexplained(attempt.place);
+      if (tried >= LOCK_TRIES && isOver) return attempt;
       await pause(LOCK_TRY_PAUSE_MS);
     }
+  }
+
+  /** Whoever has asked to wait stands in the kernel's queue instead. */
+  #isUnexplained(place: LeasePlace): boolean {
+    if (this.#remainingMs() > 0) return false;
+    const { verdict, evidence } = assessTaken(place, { kind: "held" }, this.#request);
+    return verdict.because === "being-acquired" && evidence.repairer === undefined;
   }
 
   readonly #onNew = (place: LeasePlace): void => {
