@@ -137,7 +137,7 @@ describe("a key that somebody holds", () => {
     stays?.();
   });
 
-  test("by nobody who lives is claimed once the lock is let go, after more than three tries", async () => {
+  test("by nobody who lives is claimed once it is let go, after three tries, too", async () => {
     const key = scene.key();
     await scene.leaveDead(key);
     const release = holdFile(scene.placeOf(key).lock);
