@@ -138,7 +138,7 @@ describe("the dependency is away", () => {
         await run.resume();
         await waitFor(() => !found.every((pid) => run.members().includes(pid)), "another hop");
       }
-      // By its watchdog, which meets a hopper for certain; of a guard that is not promised (README).
+      // By its watchdog, which meets a hopper for certain. Of a guard that is not promised.
       run.started.kill("SIGTERM");
       await run.started.ended;
       expect(await waitForText(ready)).toBe("ready\n");
