@@ -3,7 +3,7 @@
  * killed with SIGKILL. What a burial does is in bury.test.ts.
  */
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { readStat } from "../../src/os/proc.ts";
 import { MOST_RESTARTS } from "../../src/run/guard.ts";
 import {
@@ -15,6 +15,7 @@ import {
   tellingProgram,
   waitUntilGone,
 } from "../support/guarded-run.ts";
+import { readProcText } from "../support/proc-text.ts";
 import { waitForText } from "../support/processes.ts";
 import { openScene } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -36,13 +37,13 @@ describe("while watchdog lives, the guard", () => {
       wrapper: ["bash", "-c", 'exec 3</dev/null 20</dev/null; exec "$@"', "bash"],
     });
     const at = `/proc/${run.guard.pid}`;
-    expect(readFileSync(`${at}/environ`, "utf8")).toBe("LD_LIBRARY_PATH=/nowhere\0");
+    await waitFor(() => readlinkSync(`${at}/cwd`) === "/", "the guard's program to have begun");
+    expect(readProcText(run.guard.pid, "environ")).toBe("LD_LIBRARY_PATH=/nowhere\0");
     const descriptors = readdirSync(`${at}/fd`).map(Number);
     expect(descriptors.sort((a, b) => a - b)).toEqual([0, 1, 2, 8, 9]);
     expect(readlinkSync(`${at}/fd/0`)).toStartWith("pipe:");
     expect([1, 2].map((fd) => readlinkSync(`${at}/fd/${fd}`))).toEqual(["/dev/null", "/dev/null"]);
     expect(readlinkSync(`${at}/fd/8`)).toStartWith("/memfd:");
-    expect(readlinkSync(`${at}/cwd`)).toBe("/");
     const stat = readStat(run.guard.pid);
     expect([stat?.sessionId, stat?.groupId]).toEqual([run.guard.pid, run.guard.pid]);
     expect(stat?.startTicks).toBe(run.guard.start_time);

@@ -115,9 +115,11 @@ rootTest("in a pid namespace of its own exclusion holds in part, which is a note
 rootTest(
   "a /proc in which this process is not to be found is one that proves nothing",
   async () => {
-    // A pid that nobody has outside, and the /proc of outside.
+    // A pid that nobody has outside, and the /proc of outside: that of a namespace of its own, in
+    // which only the first few have somebody.
     const far = `echo 31000 >/proc/sys/kernel/ns_last_pid && "$@"; exit $?`;
-    const within = ["unshare", "-pf", "--kill-child", "/bin/sh", "-c", far, "sh"];
+    const outside = ["unshare", "-pf", "--mount-proc", "--kill-child"];
+    const within = [...outside, "unshare", "-pf", "--kill-child", "/bin/sh", "-c", far, "sh"];
     const found = await examine(scene, [], { within });
     expectOnly(found, "processes", "workers");
     expect(found.promises["recovery"]).toBe("does-not-hold: workers");

@@ -15,6 +15,7 @@ import {
 import { startGuardedRun } from "../support/guarded-scene.ts";
 import { killAlone, waitForGuard, waitUntilNoGuard } from "../support/killing.ts";
 import { findProgram } from "../support/outside.ts";
+import { readProcText } from "../support/proc-text.ts";
 import { findByCommand, readStatusLine, waitForCommand } from "../support/processes.ts";
 import { findGuards, openScene, RELEASE, rootTest } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -53,6 +54,8 @@ describe("a guard that waits", () => {
     // The twin: the command has them all.
     const theirs = readDescriptors(command);
     expect(["3", "4", "8", "9", "27"].map((fd) => theirs[fd])).toEqual(Array(5).fill(held));
+    const isBegun = () => readlinkSync(`/proc/${run.guard}/cwd`) === "/";
+    await waitFor(isBegun, "the guard's program to have begun");
     const ours = readDescriptors(run.guard);
     expect(ours).toEqual({
       0: expect.stringMatching(/^pipe:/),
@@ -62,9 +65,8 @@ describe("a guard that waits", () => {
       9: realpathSync(RELEASE),
     });
     expect(Object.values(theirs)).not.toContain(ours[0]);
-    expect(readFileSync(`/proc/${run.guard}/environ`, "latin1")).toBe("");
-    expect(readFileSync(`/proc/${command}/environ`, "latin1")).toContain("SECRET_OF_THE_CALLER");
-    expect(readlinkSync(`/proc/${run.guard}/cwd`)).toBe("/");
+    expect(readProcText(run.guard, "environ")).toBe("");
+    expect(readProcText(command, "environ")).toContain("SECRET_OF_THE_CALLER");
     expect(readSession(run.guard)).toBe(run.guard);
     await run.killAndBury();
   });

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import { waitForRow } from "../support/ask.ts";
 import { harmless, type JobPlace, makeJob, unsafe } from "../support/job-place.ts";
 import { openScene, RELEASE } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -18,10 +19,11 @@ interface StoppedJob {
   readonly stderr: string;
 }
 
-/** Ends the step while its command runs. */
+/** Ends the step while its command runs, and the journal knows of it: its run has no lease. */
 async function stopStep(job: JobPlace, name: string, step: string): Promise<StoppedJob> {
   const run = job.start("run");
   await waitFor(() => job.lines("log").includes(step), `step ${step} to run`);
+  await waitForRow(job.scene, `${name}/${step}`, "running");
   const { status, stdout } = await job.scene.startProgram([RELEASE, "stop", `${name}/${step}`])
     .ended;
   expect([status, stdout.toString()]).toEqual([

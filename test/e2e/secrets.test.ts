@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { GONE_LIMIT_MS, waitUntilNoGuard } from "../support/killing.ts";
+import { readProcText } from "../support/proc-text.ts";
 import { findGuardOf, waitForCommand, waitForText } from "../support/processes.ts";
 import { openScene, readCommandLine, RELEASE } from "../support/scene.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -145,7 +146,7 @@ describe("A-77: the same rule for all channels", () => {
       why: await ask("why", "a77b"),
       report: await ask("report", "--json"),
     };
-    const ofGuard = readFileSync(`/proc/${guard}/environ`, "latin1");
+    const ofGuard = readProcText(guard, "environ");
     const answers = { ...asked, guard: readCommandLine(guard), ofGuard, ...stateFiles() };
     run.kill("SIGTERM");
     await run.ended;
