@@ -8,6 +8,7 @@ import { claimLeases } from "../../src/lease/claim/claim.ts";
 import { makePlace } from "../../src/lease/files/places.ts";
 import {
   claim,
+  countLooks,
   holdFile,
   holdPlace,
   isFree,
@@ -141,20 +142,25 @@ describe("a key that somebody holds", () => {
     const key = scene.key();
     await scene.leaveDead(key);
     const release = holdFile(scene.placeOf(key).lock);
-    let looks = 0;
     const request = scene.request([key]);
     // Who holds it is looked at after the third try, and again after each one that follows.
-    Object.defineProperty(request, "runsAround", {
-      get: () => {
-        looks += 1;
-        if (looks === 2) release?.();
-        return [];
-      },
+    const looks = countLooks(request, (look) => {
+      if (look === 2) release?.();
     });
     const claimed = await claim(request);
-    expect(looks).toBeGreaterThanOrEqual(2);
+    expect(looks()).toBeGreaterThanOrEqual(2);
     expect(claimed.keys[0]?.verdict.name).toBe("dead");
     claimed.release();
+  });
+
+  test("by one who lives is looked at after the third try and for the refusal", async () => {
+    const key = scene.key();
+    const held = await scene.hold([key]);
+    const request = scene.request([key]);
+    const looks = countLooks(request);
+    expect((await refusalOf(request)).because).toBe("beat-fresh");
+    expect(looks()).toBe(2);
+    held.close();
   });
 
   test("by two newcomers with several keys never keeps both of them out for good", async () => {

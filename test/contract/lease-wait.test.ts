@@ -8,7 +8,9 @@ import { claimLeases } from "../../src/lease/claim/claim.ts";
 import { makePlace } from "../../src/lease/files/places.ts";
 import {
   claim,
+  countLooks,
   EMPTY,
+  FEW_LOOKS,
   found,
   grant,
   holdFile,
@@ -77,6 +79,19 @@ describe("a wait", () => {
     release();
     await Promise.all(waiting);
     expect(served).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  test("for a lock that no living owner explains is in the queue as well", async () => {
+    const key = scene.key();
+    await scene.leaveDead(key);
+    const release = holdPlace(scene.placeOf(key));
+    const request = scene.request([key], { waitMs: LONG });
+    const looks = countLooks(request);
+    const waiting = claim(request);
+    await waitsFor(scene.placeOf(key).lock);
+    expect(looks()).toBeLessThan(FEW_LOOKS);
+    release();
+    (await waiting).release();
   });
 
   test("holds none of the other keys meanwhile", async () => {

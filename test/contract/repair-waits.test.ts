@@ -1,6 +1,6 @@
 /** Repairs beside others: who holds the journal, and runs that find their key being repaired. */
 import { describe, expect, test } from "bun:test";
-import { claim, holdFile, refusalOf } from "../support/claim-scene.ts";
+import { claim, countLooks, FEW_LOOKS, holdFile, refusalOf } from "../support/claim-scene.ts";
 import { PYTHON } from "../support/outside.ts";
 import { readLines } from "../support/processes.ts";
 import { failureOf } from "../support/failure-of.ts";
@@ -78,8 +78,11 @@ test("a run that finds its key in the hands of a repair waits, and says for whom
   expect(refused).toMatchObject({ because: "repair-at-work", status: "locked" });
   expect(refused.text).toContain("is in the hands of watchdog repair");
   const request = scene.request([key]);
+  const looks = countLooks(request);
   const claiming = claim(request);
   await waitFor(() => request.asked.waits.length > 0, "a wait");
+  // Said at once, not after the two seconds of a lock that nobody explains.
+  expect(looks()).toBeLessThan(FEW_LOOKS);
   for (const release of releases) release?.();
   (await claiming).release();
   // The twin: a newcomer that acquires it is waited for only where that was asked for.

@@ -116,6 +116,22 @@ function requestIn(
   };
 }
 
+/** Two seconds of looks, one after each try, are some sixty. */
+export const FEW_LOOKS = 10;
+
+/** Counts the looks at the holder of a key that has a record which is not released. */
+export function countLooks(request: ClaimRequest, onLook?: (look: number) => void): () => number {
+  let looks = 0;
+  Object.defineProperty(request, "runsAround", {
+    get: () => {
+      looks += 1;
+      onLook?.(looks);
+      return [];
+    },
+  });
+  return () => looks;
+}
+
 export async function claim(request: ClaimRequest): Promise<Claim> {
   const result = await claimLeases(request);
   if (result.kind === "claimed") return result.claim;

@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { readStatusLine } from "./processes.ts";
 import { findCarriers, findGuards, readCommandLine, type Scene, type Started } from "./scene.ts";
-import { waitFor } from "./wait-for.ts";
+import { waitFor, waitForNobody } from "./wait-for.ts";
 
 /** No test proves a promptness by this: it bounds the wait on a loaded machine. */
 export const GONE_LIMIT_MS = 30_000;
@@ -42,17 +42,14 @@ export function roundEntry(mark: string): string {
   return `TEST_ROUND=${roundVariable(mark)["TEST_ROUND"]}`;
 }
 
-/** Who is born while somebody looks may be missed: gone is who is not found thrice. */
 export async function waitUntilNobodyCarries(entry: string, since = performance.now()) {
   const limitMs = GONE_LIMIT_MS - (performance.now() - since);
+  const find = () => findCarriers(entry).map((pid) => `${pid} ${readCommandLine(pid)}`);
   let seen: string[] = [];
-  let unseen = 0;
-  const look = (): boolean => {
-    seen = findCarriers(entry).map((pid) => `${pid} ${readCommandLine(pid)}`);
-    unseen = seen.length === 0 ? unseen + 1 : 0;
-    return unseen >= 3;
-  };
-  await waitFor(look, `nobody with ${entry}`, { limitMs, stepMs: 4 }).catch((error: unknown) => {
+  await waitForNobody(() => (seen = find()), `nobody with ${entry}`, {
+    limitMs,
+    stepMs: 4,
+  }).catch((error: unknown) => {
     throw new Error(`left alive: ${seen.join("; ")}`, { cause: error });
   });
 }

@@ -13,7 +13,7 @@ import { constants, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { takeOwnSession } from "./own-session.ts";
 import { readProcText } from "./proc-text.ts";
-import { waitFor } from "./wait-for.ts";
+import { waitForNobody } from "./wait-for.ts";
 
 takeOwnSession();
 
@@ -209,7 +209,8 @@ export function killQuietly(pid: number): void {
 
 async function closeScene(scene: Scene): Promise<void> {
   try {
-    await waitUntilNobodyIsLeft(scene);
+    const what = `no process left of ${scene.cookie}`;
+    await waitForNobody(() => findLeft(scene), what, { limitMs: EMPTY_LIMIT_MS });
   } catch (error) {
     const pids = findLeft(scene);
     const left = describe(pids);
@@ -219,16 +220,6 @@ async function closeScene(scene: Scene): Promise<void> {
     rmSync(scene.directory, { recursive: true, force: true });
   }
   expect(existsSync(scene.directory)).toBe(false);
-}
-
-/** Who is born while somebody looks may be missed: gone is who is not found thrice. */
-async function waitUntilNobodyIsLeft(scene: Scene): Promise<void> {
-  let unseen = 0;
-  const look = (): boolean => {
-    unseen = findLeft(scene).length === 0 ? unseen + 1 : 0;
-    return unseen >= 3;
-  };
-  await waitFor(look, `no process left of ${scene.cookie}`, { limitMs: EMPTY_LIMIT_MS });
 }
 
 /** A guard carries no cookie. It writes below the directory until it leaves. */

@@ -11,6 +11,23 @@ export interface WaitOptions {
 const LIMIT_MS = 60_000;
 const STEP_MS = 15;
 
+/**
+ * Resolves when nobody is found three times in a row: who is born while somebody looks may be
+ * missed.
+ */
+export async function waitForNobody(
+  find: () => readonly unknown[],
+  what: string,
+  options: WaitOptions = {},
+): Promise<void> {
+  let unseen = 0;
+  const look = (): boolean => {
+    unseen = find().length === 0 ? unseen + 1 : 0;
+    return unseen >= 3;
+  };
+  await waitFor(look, what, options);
+}
+
 /** Resolves with the first value that is neither `undefined` nor `false`. */
 export async function waitFor<Value>(
   look: () => Value | undefined | false | Promise<Value | undefined | false>,

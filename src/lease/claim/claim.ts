@@ -150,7 +150,7 @@ class Claiming {
     this.#queue.close();
   }
 
-  /** A1 to A6 once, without waiting for anybody who holds a lock. */
+  /** A1 to A6 once, without waiting for anybody who is known to hold a lock. */
   async #ask(had: LockedKey | undefined): Promise<Round> {
     let first = had;
     for (let replacements = 0; replacements < MOST_REPLACEMENTS; replacements += 1) {
@@ -180,8 +180,10 @@ class Claiming {
     for (let tried = 1; ; tried += 1) {
       const attempt = lockAll(this.#places, had, this.#onNew);
       if (attempt.kind !== "busy" || had !== undefined) return attempt;
-      const isOver = monotonicNow() >= untilMs || !this.#isUnexplained(attempt.place);
-      if (tried >= LOCK_TRIES && isOver) return attempt;
+      if (tried >= LOCK_TRIES) {
+        const isOver = monotonicNow() >= untilMs || !this.#isUnexplained(attempt.place);
+        if (isOver) return attempt;
+      }
       await pause(LOCK_TRY_PAUSE_MS);
     }
   }
